@@ -1,0 +1,80 @@
+"""The escrow contract's words: quote, ready message, rental. Amounts in token base units, times in chain seconds,
+ids and digests as 0x-hex. Field names and order are those of the contract's EIP-712 types."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+ZERO_ADDRESS = "0x" + "00" * 20
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """Signed by the provider; consumed once."""
+
+    provider: str
+    renter: str
+    offerId: str
+    specHash: str
+    pricePerHour: int
+    feeBps: int
+    feeRecipient: str
+    minSeconds: int
+    maxSeconds: int
+    startWindow: int
+    inspectionSeconds: int
+    validUntil: int
+    salt: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """Signed by the provider; its EIP-712 struct hash stands in the contract. Binds endpoint and host keys to a rental."""
+
+    rentalId: str
+    host: str
+    port: int
+    user: str
+    hostKeys: tuple[str, ...]
+    accessHash: str                      # sha256 of the renter's ssh public key line ("ssh-ed25519 AAAA…")
+    notBefore: int
+    salt: str
+
+
+@dataclass(frozen=True, slots=True)
+class EscrowFacts:
+    """What a client must know of a deployment before it signs anything."""
+
+    chain_id: int
+    escrow: str
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rental:
+    """One rental as the contract's storage shows it."""
+
+    id: str
+    key: str                             # the lease key, chosen by the renter
+    renter: str
+    provider: str
+    status: str                          # none | funded | no-show | active | expired | closed
+    price_per_hour: int
+    fee_bps: int
+    deposit: int
+    accrued: int                         # now; after closing: paid + fee
+    seconds: int                         # funded
+    max_seconds: int
+    created_at: int
+    start_by: int
+    started_at: int                      # 0 before activation
+    ends_at: int                         # 0 before activation
+    inspect_until: int                   # 0 before activation
+    access_hash: str
+    ready_hash: str
+    closed_at: int                       # 0 while open
+    closed_by: str                       # renter | provider | anyone | ""
+    outcome: str                         # cancelled | rejected | ended | expired | no-show | ""
+    paid: int                            # to the provider, without the fee
+    fee: int
+    refunded: int
+    report_digest: str
