@@ -84,6 +84,7 @@ class Lease:
     lease_id: LeaseId
     rate: Rate
     opened_at: Instant
+    ssh_public_key: str = ""             # by which `look` finishes what `open` began: the key to be let in
 
 
 @dataclass(frozen=True, slots=True)
