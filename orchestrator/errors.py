@@ -10,9 +10,9 @@ SealtuneError                       exit 1
 │   └── Unreachable                 market, chain, hub or node did not answer
 ├── OutcomeUnknown                  it may have happened: ask, never repeat blindly
 ├── LeaveNode                       this lease is over, the run may go on elsewhere               exit 4 for HARDWARE
-│   ├── NodeLost                    a node's verb had its full time and got no answer
+│   └── NodeLost                    a node's verb had its full time and got no answer
+├── StopRun                         going on makes no sense: the job failed, the budget is spent  exit 4 for HARDWARE
 │   └── HostKeyChanged              another key under the pinned address: not one byte is sent
-├── StopRun                         going on makes no sense: the job failed, the budget is spent
 ├── StillOwed                       released as far as possible; something may still bill         exit 5, node side only 3
 └── RunLocked 11 · NoSuchRun 10 · Detached 0 · Interrupted 130
 
@@ -89,19 +89,21 @@ class NodeLost(LeaveNode):
         super().__init__(Reason.NODE_LOST, detail=detail)
 
 
-class HostKeyChanged(LeaveNode):
-    """Somebody else answers under the address of the node. Raised before any byte of ours is sent."""
-
-    def __init__(self, expected: str, got: str) -> None:
-        super().__init__(Reason.HOST_KEY, detail=f"pinned {expected}, got {got}")
-
-
 class StopRun(SealtuneError):
     """The run is over; what was acquired is released."""
 
     def __init__(self, reason: Reason, message: str, hint: str | None = None) -> None:
         super().__init__(message, hint)
         self.reason = reason
+        self.exit_code = 4 if reason is Reason.HARDWARE else 1
+
+
+class HostKeyChanged(StopRun):
+    """Somebody else answers under the address of the node. Raised before any byte of ours is sent."""
+
+    def __init__(self, expected: str, got: str) -> None:
+        super().__init__(Reason.HOST_KEY, f"host key changed: pinned {expected}, got {got}",
+                         hint="somebody may stand between you and the node; the lease is ended, nothing was sent")
 
 
 class StillOwed(SealtuneError):

@@ -151,7 +151,7 @@ class Escrow(Protocol):
 
     def check_ready(self, rental: Rental, ready: Ready, signature: str) -> Access:
         """Signed by the rental's provider, hash on chain, same rental and access hash. Transient while the hash is
-        not on chain yet; LeaveNode(HOST_KEY) when it contradicts."""
+        not on chain yet; StopRun(HOST_KEY) when it contradicts."""
         ...
 
     def sign_request(self, method: str, path: str, body: bytes, rental_id: str) -> Mapping[str, str]:
@@ -311,12 +311,12 @@ class Vault(Protocol):
     """Secrets on the laptop: files 0600 in a folder 0700. Durable on return; nothing else knows where."""
 
     def create(self, name: str, kind: str) -> str:
-        """Make an "age" identity or an "ssh" ed25519 key; return the public half ("age1…", "ssh-ed25519 AAAA…").
-        Existing name: the same half."""
+        """Make an "age" identity, an "ssh" ed25519 key or a "token" (48 random hex); return the public half
+        ("age1…", "ssh-ed25519 AAAA…", the token's "sha256:…"). Existing name: the same half."""
         ...
 
     def read(self, name: str) -> bytes:
-        """The private half: an AGE-SECRET-KEY-1… line, or an unencrypted OpenSSH PEM."""
+        """The private half: an AGE-SECRET-KEY-1… line, an unencrypted OpenSSH PEM, the token itself."""
         ...
 
     def destroy(self, name: str) -> None:
