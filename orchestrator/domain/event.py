@@ -52,13 +52,14 @@ class Event:
     releases: tuple[str, ...]
     public: Json
     private: Json
+    salt: str = ""               # random, beside the private part: a short one could be guessed from its digest
 
     def line(self) -> bytes:
         """The exported form: canonical JSON, the private part as its digest. One line of events.jsonl."""
         return canonical({
             "v": VERSION, "seq": self.seq, "prev": self.prev, "at": self.at, "deed": str(self.deed),
             "kind": self.kind.value, "acquires": list(self.acquires), "releases": list(self.releases),
-            "public": self.public, "private": sha256(canonical(self.private)),
+            "public": self.public, "private": sha256(self.salt.encode() + canonical(self.private)),
         })
 
     def digest(self) -> Digest:

@@ -74,7 +74,7 @@ class Order:
     placed_at: Instant
     start_by: Instant
     keep: tuple[str, ...] = ()           # public parts that may stay on the node: environment, base model
-    facts: Mapping[str, Json] = field(default=MappingProxyType({}), metadata=PRIVATE)
+    facts: Mapping[str, Json] = field(default_factory=lambda: MappingProxyType({}), metadata=PRIVATE)
 
 
 @dataclass(frozen=True, slots=True)
