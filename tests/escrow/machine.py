@@ -1,0 +1,311 @@
+"""Everybody does everything at any second, to the contract and to the model, and nothing may differ.
+
+Each rule makes one call on both. Either both go through or both refuse with the same name; after every step all that
+can be read is compared.
+"""
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    consumes,
+    initialize,
+    invariant,
+    rule,
+)
+
+from . import model as m
+from .chain import Reverted
+from .world import (
+    FEE_TAKER,
+    OTHER_PROVIDER,
+    OTHER_RENTER,
+    PEOPLE,
+    PROVIDER,
+    PURSE,
+    RENTER,
+    STRANGER,
+    ZERO,
+    Person,
+    Quote,
+    World,
+)
+
+people = st.sampled_from(PEOPLE)
+renters = st.sampled_from([RENTER, OTHER_RENTER])
+providers = st.sampled_from([PROVIDER, OTHER_PROVIDER])
+prices = st.one_of(st.sampled_from([400_000, 123_457, 7, 1, 0, 2**96 - 1]), st.integers(1, 10**7))
+spans = st.one_of(st.sampled_from([0, 1, 59, 3599, 3600, 3601, 2**32 - 1]), st.integers(1, 7200))
+digests = st.sampled_from([bytes([n]) * 32 for n in range(4)])
+jitter = st.sampled_from([-1, 0, 1])
+which = st.integers(0, 23)                                # one of the rentals, see `some`
+roomy = st.sampled_from([0, 0, 0, 0, 0, 1, -1])          # what is allowed beyond the price: mostly just enough
+someone = st.sampled_from([None, None, None, None, *PEOPLE])   # None: whoever may
+
+
+class EscrowMachine(RuleBasedStateMachine):
+    quotes: Bundle[Quote] = Bundle("quotes")
+
+    @initialize(prices=st.tuples(prices, prices, prices), fee=st.sampled_from([0, 250, 1500]))
+    def start(self, prices: tuple[int, ...], fee: int) -> None:
+        """Three rentals to begin with: two running, one that waits for its provider."""
+        self.world = World()
+        self.escrow = self.world.escrow
+        purses = Counter({RENTER.address: PURSE, OTHER_RENTER.address: PURSE})
+        self.model = m.Model(self.escrow.address, self.world.chain.now, purses)
+        self.keys = 1000
+        renters, waits = (RENTER, RENTER, OTHER_RENTER), (False, False, True)
+        for renter, price, wait in zip(renters, prices, waits, strict=True):
+            self.rent(renter, PROVIDER, price, fee, 900, 3600, wait)
+
+    # ---- what people do -----------------------------------------------------------------------------------
+
+    @rule(target=quotes, renter=renters, provider=providers, price=prices, least=st.sampled_from([0, 1, 60]),
+          longest=st.one_of(st.just(36_000), spans), window=st.sampled_from([0, 60, 600]), inspection=st.sampled_from([0, 300, 900, 10_000]),
+          fee=st.sampled_from([0, 0, 1, 250, 1500, 1501]), taker=st.sampled_from([FEE_TAKER.address] * 4 + [ZERO]),
+          valid=st.sampled_from([0, 600, 600, 600, 600, 600, -1]))
+    def quote(self, renter: Person, provider: Person, price: int, least: int, longest: int, window: int,
+              inspection: int, fee: int, taker: str, valid: int) -> Quote:
+        return self.world.quote(
+            renter=renter.address, provider=provider.address, pricePerHour=price, minSeconds=least, maxSeconds=longest,
+            startWindow=window, inspectionSeconds=inspection, feeBps=fee, feeRecipient=taker,
+            validUntil=self.world.chain.now + valid)
+
+    @rule(quote=quotes, key=st.integers(0, 3), seconds=st.one_of(spans, st.none()), slack=roomy,
+          access=digests, outsider=st.sampled_from([None] * 8 + [STRANGER]),
+          forger=st.sampled_from([None] * 8 + [STRANGER]))
+    def create(self, quote: Quote, key: int, seconds: int | None, slack: int, access: bytes,
+               outsider: Person | None, forger: Person | None) -> None:
+        name, digest = key.to_bytes(32, "big"), self.world.digest(quote)
+        caller = outsider.address if outsider else quote.renter
+        signer = forger or next(p for p in PEOPLE if p.address == quote.provider)
+        seconds = quote.maxSeconds if seconds is None else min(seconds, quote.maxSeconds + 1, 2**32 - 1)
+        at_most = max(0, m.price_ahead(quote.pricePerHour, seconds) + slack)
+        id = self.world.id_of(quote.renter, name)
+        self.both(
+            lambda: self.escrow.send(caller, "create", name, quote.tuple(), signer.sign(digest), seconds, at_most, access),
+            lambda: self.model.create(id, name, quote, digest, forger is None, seconds, at_most, access, caller))
+
+    @rule(renter=renters, provider=providers, price=prices, fee=st.sampled_from([0, 0, 1, 250, 1500]),
+          inspection=st.sampled_from([0, 900, 900, 5000]), seconds=st.integers(60, 7200),
+          waits=st.sampled_from([False, False, True]))
+    def rents(self, **terms: Any) -> None:
+        """The usual beginning in one step, so that long stories happen."""
+        self.rent(**terms)
+
+    def rent(self, renter: Person, provider: Person, price: int, fee: int, inspection: int, seconds: int,
+             waits: bool) -> None:
+        quote = self.world.quote(renter=renter.address, provider=provider.address, pricePerHour=price, feeBps=fee,
+                                 feeRecipient=FEE_TAKER.address, inspectionSeconds=inspection)
+        self.keys += 1
+        self.create(quote, self.keys, seconds, 0, b"\x01" * 32, None, None)
+        id = self.world.id_of(renter.address, self.keys.to_bytes(32, "big"))
+        if id in self.model.rentals and not waits:
+            self.activate(id, quote.provider, b"\x02" * 32)
+
+    @rule(which=which, caller=someone, ready=digests)
+    def activate_one(self, which: int, caller: Person | None, ready: bytes) -> None:
+        id = self.some(which)
+        self.activate(id, caller.address if caller else self.model.rentals[id].provider, ready)
+
+    def activate(self, id: bytes, caller: str, ready: bytes) -> None:
+        self.both(lambda: self.escrow.send(caller, "activate", id, ready),
+                  lambda: self.model.activate(id, ready, caller))
+
+    @rule(quote=consumes(quotes), caller=someone)
+    def cancel_quote(self, quote: Quote, caller: Person | None) -> None:
+        by = caller.address if caller else quote.provider
+        self.both(lambda: self.escrow.send(by, "cancelQuote", quote.tuple()),
+                  lambda: self.model.cancel_quote(quote, self.world.digest(quote), by))
+
+    @rule(which=which, more=st.one_of(st.sampled_from([0, 1, 2, 3599, 3601]), st.integers(1, 40_000), st.none()),
+          slack=roomy, caller=someone)
+    def extend(self, which: int, more: int | None, slack: int, caller: Person | None) -> None:
+        id = self.some(which)
+        r = self.model.rentals[id]
+        total = r.maxSeconds if more is None else min(r.fundedSeconds + more, 2**32 - 1)
+        by = caller.address if caller else r.renter
+        at_most = max(0, m.price_ahead(r.pricePerHour, total) - r.deposit + slack)
+        self.both(lambda: self.escrow.send(by, "extendTo", id, total, at_most),
+                  lambda: self.model.extend_to(id, total, at_most, by))
+
+    @rule(which=which, caller=st.sampled_from([RENTER, RENTER, OTHER_RENTER, *PEOPLE]))
+    def cancel(self, which: int, caller: Person) -> None:
+        id = self.some(which)
+        self.both(lambda: self.escrow.send(caller.address, "cancel", id),
+                  lambda: self.model.cancel(id, caller.address))
+
+    @rule(which=which, reason=st.integers(0, 255), evidence=digests, caller=someone)
+    def reject(self, which: int, reason: int, evidence: bytes, caller: Person | None) -> None:
+        id = self.some(which)
+        by = caller.address if caller else self.model.rentals[id].renter
+        self.both(lambda: self.escrow.send(by, "reject", id, reason, evidence),
+                  lambda: self.model.reject(id, reason, evidence, by))
+
+    @rule(which=which, report=digests, caller=st.sampled_from([RENTER, PROVIDER, *PEOPLE]))
+    def end(self, which: int, report: bytes, caller: Person) -> None:
+        id = self.some(which)
+        self.both(lambda: self.escrow.send(caller.address, "end", id, report),
+                  lambda: self.model.end(id, report, caller.address))
+
+    @rule(which=which, report=digests, signer=st.sampled_from([RENTER, RENTER, *PEOPLE]), sender=people)
+    def end_signed(self, which: int, report: bytes, signer: Person, sender: Person) -> None:
+        id = self.some(which)
+        signature = signer.sign(self.world.end_digest(id, report))
+        self.both(lambda: self.escrow.send(sender.address, "endSigned", id, report, signature),
+                  lambda: self.model.end_signed(id, report, signer.address))
+
+    @rule(which=which, caller=people)
+    def settle(self, which: int, caller: Person) -> None:
+        id = self.some(which)
+        self.both(lambda: self.escrow.send(caller.address, "settle", id),
+                  lambda: self.model.settle(id, caller.address))
+
+    @rule(owner=st.sampled_from([PROVIDER, PROVIDER, FEE_TAKER, *PEOPLE]), sender=someone)
+    def withdraw(self, owner: Person, sender: Person | None) -> None:
+        call = ("withdrawFor", owner.address) if sender else ("withdraw",)
+        self.both(lambda: self.escrow.send((sender or owner).address, *call),
+                  lambda: self.model.withdraw(owner.address))
+
+    # ---- what happens -------------------------------------------------------------------------------------
+
+    @rule(seconds=st.one_of(st.sampled_from([0, 1, 60, 600, 3600]), st.integers(1, 5000)))
+    def time_passes(self, seconds: int) -> None:
+        self.warp(self.model.now + seconds)
+
+    @rule(which=which, moment=st.sampled_from(["startBy", "endsAt", "inspection"]), off=jitter)
+    def time_comes_to_an_edge(self, which: int, moment: str, off: int) -> None:
+        id = self.some(which)
+        r = self.model.rentals[id]
+        edges = {"startBy": r.startBy, "endsAt": r.endsAt, "inspection": r.startedAt + r.inspectionSeconds}
+        self.warp(max(self.model.now, edges[moment] + off))
+
+    @rule(amount=st.sampled_from([1, 10**6]))
+    def donate(self, amount: int) -> None:
+        """Tokens sent to the contract by mistake belong to nobody and disturb nothing."""
+        self.both(lambda: self.world.token.send(RENTER.address, "transfer", self.escrow.address, amount),
+                  lambda: self.model.donate(RENTER.address, amount))
+
+    @rule(who=st.sampled_from([RENTER, PROVIDER, FEE_TAKER, "escrow", "paused"]))
+    def token_makes_trouble(self, who: Person | str) -> None:
+        if who == "paused":
+            self.set_pause(not self.model.paused)
+        else:
+            address = who.address if isinstance(who, Person) else self.escrow.address
+            self.set_blacklisted(address, address not in self.model.blacklist)
+
+    @rule()
+    def token_is_well_again(self) -> None:
+        self.thaw_everyone()
+
+    # ---- what must hold -----------------------------------------------------------------------------------
+
+    @invariant()
+    def every_unit_is_accounted_for(self) -> None:
+        held, credits = self.escrow.read("held"), self.escrow.read("credits")
+        assert (held, credits) == (self.model.held(), sum(self.model.credit.values()))
+        assert self.world.balance(self.escrow.address) == held + credits + self.model.donated
+        for p in PEOPLE:
+            assert self.world.balance(p.address) == self.model.balances[p.address], p.name
+            assert self.escrow.read("creditOf", p.address) == self.model.credit[p.address], p.name
+        assert sum(self.model.balances.values()) == 2 * PURSE
+
+    @invariant()
+    def every_rental_is_the_models(self) -> None:
+        ids = list(self.model.rentals)
+        for id, found in zip(ids, self.escrow.read("rentals", ids), strict=True):
+            wanted = self.model.rentals[id]
+            assert vars(found) == asdict(wanted)
+            assert found.deposit == m.price_ahead(found.pricePerHour, found.fundedSeconds)
+            if found.state == m.CLOSED:
+                assert found.paid + found.fee + found.refunded == found.deposit
+            assert self.escrow.read("statusOf", id) == wanted.status(self.model.now)
+            assert self.escrow.read("accruedOf", id) == wanted.accrued(self.model.now)
+
+    @invariant()
+    def open_lists_are_what_is_open(self) -> None:
+        for p in (RENTER, OTHER_RENTER, PROVIDER, OTHER_PROVIDER):
+            for as_provider in (False, True):
+                listed = self.listed(p.address, as_provider)
+                assert len(listed) == len(set(listed))
+                assert set(listed) == self.model.open_of(p.address, as_provider)
+
+    def teardown(self) -> None:
+        """From wherever this run came to, strangers and time close everything, and every unit comes home."""
+        if not hasattr(self, "world"):
+            return
+        self.freeze_everyone()
+        self.warp(self.model.now + 2**33)
+        for id, r in self.model.rentals.items():
+            if r.state != m.CLOSED:
+                self.escrow.send(STRANGER.address, "cancel" if r.state == m.FUNDED else "settle", id)
+                close = self.model.cancel if r.state == m.FUNDED else self.model.settle
+                close(id, STRANGER.address)
+        assert self.escrow.read("held") == 0
+        self.open_lists_are_what_is_open()
+        self.thaw_everyone()
+        for p in PEOPLE:
+            self.withdraw(p, STRANGER)
+        self.every_unit_is_accounted_for()
+        self.every_rental_is_the_models()
+        assert self.world.balance(self.escrow.address) == self.model.donated
+
+    # ---- tools --------------------------------------------------------------------------------------------
+
+    def both(self, contract: Callable[[], Any], model: Callable[[], None]) -> None:
+        try:
+            model()
+            wanted = None
+        except m.Refused as refused:
+            wanted = str(refused)
+        try:
+            contract()
+            found = None
+        except Reverted as reverted:
+            found = reverted.name
+        assert found == wanted
+
+    def some(self, which: int) -> bytes:
+        """Mostly one that is open, since of closed ones there is little to say."""
+        opened = [id for id, r in self.model.rentals.items() if r.state != m.CLOSED]
+        pool = opened if opened and which % 6 else list(self.model.rentals)
+        return pool[which % len(pool)]
+
+    def listed(self, account: str, as_provider: bool) -> list[bytes]:
+        found: list[bytes] = []
+        cursor = 0
+        while True:
+            ids, cursor = self.escrow.read("openRentals", account, as_provider, cursor, 2)
+            found += ids
+            if cursor == 0:
+                return found
+
+    def warp(self, time: int) -> None:
+        self.model.now = time
+        self.world.chain.warp(time)
+
+    def set_pause(self, yes: bool) -> None:
+        self.world.pause(yes)
+        self.model.paused = yes
+
+    def set_blacklisted(self, address: str, yes: bool) -> None:
+        self.world.blacklist(address, yes)
+        (self.model.blacklist.add if yes else self.model.blacklist.discard)(address)
+
+    def freeze_everyone(self) -> None:
+        for address in {p.address for p in PEOPLE} - self.model.blacklist:
+            self.set_blacklisted(address, True)
+        if not self.model.paused:
+            self.set_pause(True)
+
+    def thaw_everyone(self) -> None:
+        for address in list(self.model.blacklist):
+            self.set_blacklisted(address, False)
+        if self.model.paused:
+            self.set_pause(False)
