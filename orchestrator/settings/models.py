@@ -1,0 +1,207 @@
+"""The shape of both files, for pydantic. Strict: nothing is guessed, an unknown field is an error.
+
+Validators raise ValueError with the end of a sentence ("must be …"); read.py puts file, line and field before it.
+"""
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+from ..domain.money import USDC, Money
+
+MOST_HOURS = 24
+MODEL_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}(/[A-Za-z0-9][A-Za-z0-9._-]{0,95})?")
+REVISION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,199}")
+MODULE = re.compile(r"[A-Za-z_][A-Za-z0-9_.]{0,99}")
+HOST = re.compile(r"[A-Za-z0-9:][A-Za-z0-9.:_-]{0,252}")
+USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
+FINGERPRINT = re.compile(r"SHA256:[A-Za-z0-9+/]{43}")
+ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
+URL = re.compile(r"https?://[^\s/@?#]+(/[^\s?#]*)?")
+SCHEDULES = Literal["linear", "cosine", "cosine_with_restarts", "polynomial", "constant", "constant_with_warmup",
+                    "inverse_sqrt"]
+
+
+def matching(pattern: re.Pattern[str], words: str) -> AfterValidator:
+    def check(text: str) -> str:
+        if not pattern.fullmatch(text) or ".." in text:
+            raise ValueError(f"must be {words}")
+        return text
+    return AfterValidator(check)
+
+
+def number(value: Any) -> Decimal:
+    if isinstance(value, bool) or not isinstance(value, int | Decimal):
+        raise ValueError("must be a number")
+    return Decimal(value)
+
+
+def model_id(text: str) -> str:
+    if text.startswith((".", "/", "~")):
+        raise ValueError("must be a hub id like owner/name (a local folder cannot be used yet)")
+    if not MODEL_ID.fullmatch(text) or ".." in text or "--" in text:
+        raise ValueError("must be a hub id like owner/name")
+    return text
+
+
+def not_full(value: Any) -> Any:
+    if value == "full":
+        raise ValueError("must be lora or qlora (training all weights is not supported yet)")
+    return value
+
+
+def as_seconds(value: Any) -> int | None:
+    """Seconds, or None for "auto"."""
+    if value == "auto":
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | Decimal) or not 0 < value <= MOST_HOURS:
+        raise ValueError(f"must be auto, or a number of hours up to {MOST_HOURS}")
+    return max(1, int(Decimal(value) * 3600))
+
+
+def as_money(value: Any) -> Money:
+    if not isinstance(value, str):
+        raise ValueError('must be text with its currency, like "8.00 USDC"')
+    try:
+        money = Money.parse(value, USDC)
+    except ValueError as problem:
+        raise ValueError(f'{problem}; like "8.00 USDC"') from None
+    if not money.units:
+        raise ValueError("must be more than nothing")
+    return money
+
+
+def names(value: Any) -> tuple[str, ...]:
+    """A list of texts, or one text with commas."""
+    parts = value.split(",") if isinstance(value, str) else value
+    if not isinstance(parts, list) or not all(isinstance(p, str) and p.strip() for p in parts):
+        raise ValueError("must be a name or a list of names")
+    return tuple(p.strip() for p in parts)
+
+
+def modules(value: Any) -> tuple[str, ...]:
+    found = names(value)
+    for name in found:
+        if name != "all-linear" and not MODULE.fullmatch(name):
+            raise ValueError("must be names of modules")
+    return found
+
+
+def no_head(found: tuple[str, ...]) -> tuple[str, ...]:
+    if "all-linear" in found and len(found) > 1:
+        raise ValueError("must be all-linear alone, or names of modules")
+    if "lm_head" in found:
+        raise ValueError("must be modules other than lm_head, which goes into modules_to_save")
+    return found
+
+
+def rate(value: Decimal) -> Decimal:
+    if not Decimal("1e-9") <= value <= 1:
+        raise ValueError("must be more than 0 and at most 1")
+    return value
+
+
+Number = Annotated[Decimal, BeforeValidator(number)]
+Seconds = Annotated[int, Field(ge=1, le=2_592_000)]
+Modules = Annotated[tuple[str, ...], BeforeValidator(modules)]
+
+
+def auto_or_count(value: Any) -> Any:
+    if value == "auto":
+        return value
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 4096:
+        raise ValueError("must be auto, or a whole number from 1 to 4096")
+    return value
+
+
+class Strict(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+class Node(Strict):
+    gpu: Annotated[tuple[str, ...], BeforeValidator(names)] = ()
+    vram_gib: int = Field(default=0, ge=0, le=10_000)
+    ram_gib: int = Field(default=0, ge=0, le=100_000)
+    disk_gib: int = Field(default=0, ge=0, le=1_000_000)
+    min_reliability: Annotated[Number, Field(ge=0, le=1)] = Decimal(0)
+
+
+class Training(Strict):
+    lora_r: int | None = Field(default=None, ge=1, le=1024)
+    lora_alpha: int | None = Field(default=None, ge=1, le=65_536)
+    lora_dropout: Annotated[Number, Field(ge=0, lt=1)] | None = None
+    learning_rate: Annotated[Number, AfterValidator(rate)] | None = None
+    lr_scheduler_type: SCHEDULES | None = None
+    warmup_steps: int | None = Field(default=None, ge=0, le=1_000_000)
+    max_length: int | None = Field(default=None, ge=8, le=1_048_576)
+    per_device_train_batch_size: Annotated[Any, BeforeValidator(auto_or_count)] = None
+    gradient_accumulation_steps: int | None = Field(default=None, ge=1, le=4096)
+    num_train_epochs: Annotated[Number, Field(gt=0, le=1000)] | None = None
+    max_steps: int | None = Field(default=None, ge=1, le=10_000_000)
+    target_modules: Annotated[Modules, AfterValidator(no_head)] | None = None
+    modules_to_save: Modules | None = None
+    max_new_tokens: int | None = Field(default=None, ge=1, le=4096)
+    eval_generations: int | None = Field(default=None, ge=1, le=64)
+    seed: int = Field(default=1, ge=0, le=2**32 - 1)
+
+
+class RehearsedTraining(Training):
+    """The rehearsal's own knobs: for tests of everything around the trainer."""
+
+    rehearsal_steps: int | None = Field(default=None, ge=1)
+    rehearsal_step_seconds: Number | None = None
+    rehearsal_hang: int | None = None
+    rehearsal_fail: int | None = None
+
+
+class Ssh(Strict):
+    host: Annotated[str, matching(HOST, "a host name, an address or an ssh alias")]
+    port: int | None = Field(default=None, ge=1, le=65_535)
+    user: Annotated[str, matching(USER, "a user name")] | None = None
+    identity: str | None = Field(default=None, min_length=1)
+    fingerprint: Annotated[str, matching(FINGERPRINT, "SHA256: and 43 characters, as of ssh-keygen -l")] | None = None
+
+
+class Run(Strict):
+    model: Annotated[str, AfterValidator(model_id)]
+    revision: Annotated[str, matching(REVISION, "a branch, a tag or a commit")] = "main"
+    dataset: str = Field(min_length=1)
+    format: Literal["auto", "text", "prompt_completion", "messages", "alpaca", "sharegpt"] = "auto"
+    method: Annotated[Literal["lora", "qlora"], BeforeValidator(not_full)] = "qlora"
+    market: Literal["open", "lab", "ssh"] = "open"
+    hours: Annotated[int | None, BeforeValidator(as_seconds)] = None
+    budget: Annotated[Any, BeforeValidator(as_money)] = None
+    output: str | None = Field(default=None, min_length=1)
+    node: Node = Node()
+    training: Training = Training()
+    engine: Literal["trl", "rehearsal"] = "trl"
+    ssh: Ssh | None = None
+
+
+class RehearsedRun(Run):
+    training: RehearsedTraining = RehearsedTraining()
+
+
+class Open(Strict):
+    url: Annotated[str, matching(URL, "an address like https://market.example")]
+    rpc: Annotated[str, matching(URL, "an address like https://node.example")]
+    escrow: Annotated[str, matching(ADDRESS, "an address, 0x and 40 hex digits")]
+    token: Annotated[str, matching(ADDRESS, "an address, 0x and 40 hex digits")]
+    chain_id: int = Field(ge=1)
+    keystore: str = Field(min_length=1)
+
+
+class PolicyPart(Strict):
+    operator_can_read: bool = False
+
+
+class SettingsPage(Strict):
+    hub: Annotated[str, matching(URL, "an address like https://hub.example")] | None = None
+    open: Open | None = None
+    policy: PolicyPart = PolicyPart()
+    contact_seconds: Seconds = 120
+    silence_seconds: Seconds = 43_200
+    patience_seconds: Seconds = 600

@@ -1,0 +1,75 @@
+"""The settings page and the place where state is kept."""
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from orchestrator.errors import BadInput
+from orchestrator.settings import OpenMarket, Policy, Settings, load_settings, state_dir
+
+ADDRESS = "0x" + "ab" * 20
+
+
+def test_nothing_written_means_defaults(tmp_path: Path) -> None:
+    assert load_settings(tmp_path) == Settings(tmp_path)
+
+
+def test_a_whole_page(tmp_path: Path) -> None:
+    (tmp_path / "settings.yaml").write_text(f"""hub: http://127.0.0.1:9000/
+open: {{url: "http://127.0.0.1:9001", rpc: "http://127.0.0.1:9002", escrow: "{ADDRESS}", token: "{ADDRESS}",
+       chain_id: 31337, keystore: wallet.json}}
+policy: {{operator_can_read: true}}
+contact_seconds: 30
+""")
+    settings = load_settings(tmp_path)
+    assert settings.hub == "http://127.0.0.1:9000" and settings.policy == Policy(operator_can_read=True)
+    assert settings.open == OpenMarket("http://127.0.0.1:9001", "http://127.0.0.1:9002", ADDRESS, ADDRESS, 31337,
+                                       tmp_path / "wallet.json")
+    assert (settings.contact_seconds, settings.silence_seconds) == (30, 43_200)
+
+
+@pytest.mark.parametrize(("text", "told"), [
+    ("hubb: x", "settings.yaml:1: hubb: unknown field"),
+    ("hub: ftp://x", "settings.yaml:1: hub: must be an address like https://hub.example, not 'ftp://x'"),
+    ("hub: https://user@x", "settings.yaml:1: hub: must be an address"),
+    ("policy: {operator_can_read: 1}", "settings.yaml:1: policy.operator_can_read: must be true or false, not 1"),
+    ("open: {url: 'http://x'}", "settings.yaml:1: open: rpc is missing"),
+])
+def test_told(tmp_path: Path, text: str, told: str) -> None:
+    (tmp_path / "settings.yaml").write_text(text)
+    with pytest.raises(BadInput) as caught:
+        load_settings(tmp_path)
+    assert str(caught.value).startswith(told)
+
+
+def test_the_state_directory_is_for_its_owner_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEALTUNE_HOME", str(tmp_path / "a" / "b"))
+    assert state_dir() == tmp_path / "a" / "b"
+    assert state_dir().stat().st_mode & 0o777 == 0o700
+    state_dir().chmod(0o755)
+    assert state_dir().stat().st_mode & 0o777 == 0o700
+
+
+def test_the_state_directory_without_a_word_from_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SEALTUNE_HOME", raising=False)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    monkeypatch.setattr(sys, "platform", "linux")
+    assert state_dir() == tmp_path / "sealtune"
+    monkeypatch.setattr(sys, "platform", "darwin")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert state_dir() == tmp_path / "Library" / "Application Support" / "sealtune"
+
+
+def test_a_file_in_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "x").write_text("")
+    monkeypatch.setenv("SEALTUNE_HOME", str(tmp_path / "x"))
+    with pytest.raises(BadInput, match="state directory"):
+        state_dir()
+
+
+def test_importing_costs_nothing_heavy() -> None:
+    code = "import sys, orchestrator.settings; print({'pydantic', 'ruamel'} & {m.split('.')[0] for m in sys.modules})"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
