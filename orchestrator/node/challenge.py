@@ -16,7 +16,7 @@ The transcript, exactly (the payload mirrors it; tests/golden/challenge/ holds a
               leaf_b = SHA-256(0x00 || u32be(b) || bytes of d_b)
               root_p = Merkle root: parent = SHA-256(0x01 || left || right), an odd last node moves up unchanged
               key_{p+1} = SHA-256(key_p || root_p)
-    open    rows (b, i) chosen after the last root. Per row, T rows of n int32 little endian: row i of every C of block b.
+    open    rows (b, i) chosen after the last root. Per row, T rows of n int32, little endian: row i of each C of b.
             vectors: d_b of a block and pass, with the sibling hashes from leaf to root (absent siblings left out).
 
 On the wire (verb `challenge`): {"stage":"fill","seed":hex,"n","steps","blocks"} -> {"device":"cpu"|"cuda"}

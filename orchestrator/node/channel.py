@@ -1,0 +1,117 @@
+"""One conversation with the node's agent over one exec channel: a request, its progress, one answer.
+
+Everything read is bounded, in bytes, frames and time. What breaks a rule ends the channel with `Broken`; nothing is
+resynchronised. It must not reconnect (session.py) nor know what the verbs mean (client.py).
+"""
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+
+import paramiko
+
+from ..domain.document import Json
+from . import agent_loader
+from .connection import Pace, close_quietly
+from .frames import PROGRESS, REFUSED, REPLY, Frame, FrameError, Verb, decode, encode, number, take
+from .sanitise import clean
+from .transport import SafeTransport, send
+
+FRAMES_PER_SECOND = 200
+READ = 256 * 1024
+Progress = Callable[[int, int, str], None]
+
+
+class Broken(Exception):
+    """The channel is of no use any more; another one may be. The message is safe to show."""
+
+
+class NotAnAgent(Broken):
+    """The loader could not start the agent here; another channel will not help."""
+
+
+class Refusal(Exception):
+    """The agent said no. `code` is a word of the protocol, `detail` the node's own words, made harmless."""
+
+    def __init__(self, code: str, detail: str) -> None:
+        super().__init__(f"{code}: {detail}" if detail else code)
+        self.code, self.detail = code, detail
+
+
+def ignore(done: int, of: int, what: str) -> None:
+    """Progress nobody looks at."""
+
+
+class AgentChannel:
+    """Opens with the loader; `ask` may be called by one thread at a time."""
+
+    def __init__(self, transport: SafeTransport, archive: bytes, pace: Pace) -> None:
+        self._pace, self._buffer, self.transport = pace, bytearray(), transport
+        try:
+            self._channel = transport.open_exec(agent_loader.command(archive), pace.channel)
+            self._send(agent_loader.preamble(archive))
+        except (OSError, EOFError, paramiko.SSHException) as error:
+            raise Broken(f"no channel: {type(error).__name__}") from error
+
+    @property
+    def alive(self) -> bool:
+        return not self._channel.closed and self.transport.is_active()
+
+    def close(self) -> None:
+        close_quietly(self._channel.close)
+
+    def ask(self, verb: Verb, header: Mapping[str, Json], body: bytes = b"", seconds: float = 60,
+            progress: Progress = ignore) -> Frame:
+        """The reply within `seconds`. Raises Refusal, Broken. A broken channel is closed."""
+        try:
+            self._send(encode(Frame(verb, header, body)))
+            return self._answer(verb, time.monotonic() + seconds, progress)
+        except (OSError, EOFError, FrameError, paramiko.SSHException) as error:
+            self.close()
+            raise self._why(error) from error
+
+    def _send(self, data: bytes) -> None:
+        self._channel.settimeout(max(self._pace.silence, 60))
+        send(self._channel, data)
+
+    def _answer(self, verb: Verb, deadline: float, progress: Progress) -> Frame:
+        started, frames = time.monotonic(), 0
+        while True:
+            frame = decode(lambda n: self._read(n, deadline))
+            frames += 1
+            if frames > FRAMES_PER_SECOND * (time.monotonic() - started + 1):
+                raise FrameError("too many frames")
+            if frame.type == verb + REPLY:
+                return frame
+            if frame.type == REFUSED:
+                raise Refusal(clean(take(frame.header, "code", str), 40), clean(frame.header.get("detail", "")))
+            if frame.type != PROGRESS or frame.body:
+                raise FrameError("an answer that was not asked for")
+            progress(number(frame.header, "done"), number(frame.header, "of"), clean(frame.header.get("what", ""), 60))
+
+    def _read(self, size: int, deadline: float) -> bytes:
+        """Exactly `size` bytes; a pause of `silence` seconds, or the deadline, is the end of the channel."""
+        while len(self._buffer) < size:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise TimeoutError("no answer in time")
+            self._channel.settimeout(min(left, self._pace.silence))
+            chunk = self._channel.recv(READ)
+            if not chunk:
+                raise EOFError
+            self._buffer += chunk
+        data = bytes(self._buffer[:size])
+        del self._buffer[:size]
+        return data
+
+    def _why(self, error: Exception) -> Broken:
+        """A hint from the exit code where there is one; the node may lie about it, so it decides nothing but words
+        and whether asking again makes sense."""
+        if isinstance(error, FrameError):
+            return Broken(f"the node broke the protocol: {error}")
+        if isinstance(error, TimeoutError):
+            return Broken("the node went silent")
+        code = self._channel.exit_status if self._channel.exit_status_ready() else -1
+        if code in agent_loader.FINAL:
+            return NotAnAgent(agent_loader.FINAL[code])
+        return Broken("the node closed the channel")

@@ -1,0 +1,86 @@
+"""A lane: one connection with one agent on it that comes back by itself. Every verb travels on a lane.
+
+The only retry loop of the room. It must not know the verbs, nor turn a refusal into a decision (driver.py).
+"""
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from ..domain.names import LeaseKey, Reason
+from ..errors import LeaveNode, NodeLost
+from .channel import AgentChannel, Broken, NotAnAgent
+from .client import Agent
+from .connection import Dialer, Unreached, close_quietly
+from .frames import FrameError
+from .transport import SafeTransport
+
+T = TypeVar("T")
+FOREVER = float("inf")
+
+
+class Lane:
+    """Used by one thread at a time; `close` may come from any. `patience`: seconds of trying without contact."""
+
+    def __init__(self, dialer: Dialer, archive: bytes, lease: LeaseKey, patience: float) -> None:
+        self._dialer, self._archive, self._lease, self.patience = dialer, archive, lease, patience
+        self._transport: SafeTransport | None = None
+        self._agent: Agent | None = None
+        self._closed = threading.Event()
+        self.heard = time.monotonic()    # when an agent last answered on this lane
+
+    def beside(self, patience: float | None = None) -> Lane:
+        """Another lane to the same node, with a connection of its own."""
+        return Lane(self._dialer, self._archive, self._lease, self.patience if patience is None else patience)
+
+    def within(self, call: Callable[[Agent], T], seconds: float = FOREVER) -> T:
+        """`call` with a living agent, again after every break, while the node is reached within `patience`.
+
+        Raises NodeLost after that or after `seconds`, HostKeyChanged and LeaveNode(UNSUITABLE) at once, Refusal."""
+        pause, last_contact, end = 0.3, time.monotonic(), time.monotonic() + seconds
+        while True:
+            try:
+                agent = self._living()
+                last_contact = time.monotonic()
+                result = call(agent)
+                self.heard = time.monotonic()
+                return result
+            except NotAnAgent as error:
+                self._drop()
+                raise LeaveNode(Reason.UNSUITABLE, detail=str(error)) from error
+            except (Unreached, Broken) as error:
+                self._drop()
+                if self._closed.is_set() or time.monotonic() + pause > min(last_contact + self.patience, end):
+                    raise NodeLost(str(error)) from error
+            self._closed.wait(pause * random.uniform(0.7, 1.3))  # noqa: S311  # jitter, not a secret
+            pause = min(pause * 1.7, 10.0)
+
+    def close(self) -> None:
+        """For good. A thread inside `within` leaves it soon with NodeLost."""
+        self._closed.set()
+        self._drop()
+
+    def _living(self) -> Agent:
+        if self._agent is not None and self._agent.channel.alive:
+            return self._agent
+        if self._closed.is_set():
+            raise Unreached("this session is closed")
+        if self._transport is None or not self._transport.is_active():
+            self._transport = self._dialer.dial()
+        try:
+            self._agent = Agent(AgentChannel(self._transport, self._archive, self._dialer.pace), self._lease)
+        except FrameError as error:
+            raise Broken(f"the node broke the protocol: {error}") from error
+        self.heard = time.monotonic()
+        return self._agent
+
+    def _drop(self) -> None:
+        transport, agent = self._transport, self._agent
+        self._transport = self._agent = None
+        if agent is not None:
+            agent.channel.close()
+        if transport is not None:
+            close_quietly(transport.close)
