@@ -38,8 +38,8 @@ def open_sealed(path: Path, identity: x25519.Identity, digest: str) -> bytes:
         raise DigestMismatch
     try:
         return bytes(pyrage.decrypt(sealed, [identity]))
-    except pyrage.DecryptError:
-        raise WrongKey from None
+    except pyrage.DecryptError as error:     # one type for both; the words tell them apart
+        raise (WrongKey if "matching keys" in str(error) else DamagedSeal) from None
     except (OSError, ValueError):
         raise DamagedSeal from None
 

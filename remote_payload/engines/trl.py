@@ -183,8 +183,8 @@ class Reporter(TrainerCallback):  # type: ignore[misc]  # as above
 def _random_state() -> dict[str, Any]:
     """The four generators as plain values, so that they load without running a pickle's code."""
     version, internal, gauss = random.getstate()
-    name, keys, *rest = numpy.random.get_state()
-    return {"python": [version, list(internal), gauss], "numpy": [name, keys.tolist(), *rest],
+    name, keys, *rest = numpy.random.get_state(legacy=True)
+    return {"python": [version, list(internal), gauss], "numpy": [name, numpy.asarray(keys).tolist(), *rest],
             "torch": torch.random.get_rng_state(),
             "cuda": torch.cuda.get_rng_state() if torch.cuda.is_available() else None}
 
