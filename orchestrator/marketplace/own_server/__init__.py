@@ -1,0 +1,1 @@
+"""The user's own machine as a market of one offer, without money."""
