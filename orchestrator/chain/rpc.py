@@ -1,0 +1,254 @@
+"""The border to web3: one chain node behind plain questions, its errors in our words.
+
+Nothing here signs, decides or waits for a block. Reads may be repeated when the connection broke; the one write,
+`broadcast`, is sent once, because only its caller knows what a lost answer means. The node is not trusted with
+anything but the chain itself: its texts are cut and cleaned, and its address, which may hold a key, is never shown.
+web3 takes more than a second to import, so that happens on the first question.
+"""
+from __future__ import annotations
+
+import contextlib
+import json
+import urllib.parse
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..errors import BadInput, NoFunds, OutcomeUnknown, Refused, Unreachable
+from .refusals import refusal
+
+if TYPE_CHECKING:
+    from web3 import Web3
+
+CONNECT_S, ANSWER_S = 4, 10
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
+# What may be asked again when the connection broke. eth_sendRawTransaction is web3's own choice, not ours.
+_READS = ("eth_chainId", "eth_getBalance", "eth_getCode", "eth_getBlockByNumber", "eth_getTransactionReceipt",
+          "eth_getTransactionCount", "eth_call", "eth_estimateGas", "eth_getLogs", "eth_feeHistory")
+_SETTINGS_HINT = "check the chain's address in your settings"
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    number: int
+    timestamp: int
+    base_fee: int                        # wei
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    hash: str
+    block: int
+    ok: bool                             # False: mined and reverted; it cost gas and changed nothing
+    gas_used: int
+    gas_price: int                       # wei, what was paid
+
+
+class Rpc:
+    """One chain node. Unreachable: it did not answer, or not in JSON-RPC. Refused: it answers, but not to us."""
+
+    def __init__(self, url: str) -> None:
+        self._url = _checked_url(url)
+        self.name = urllib.parse.urlsplit(url).hostname or ""
+        self._w3: Web3 | None = None
+
+    # ---- reads ----
+
+    def chain_id(self) -> int:
+        with self._border():
+            return int(self._web3.eth.chain_id)
+
+    def block(self, at: int | str = "latest") -> Block:
+        """Unreachable where there is no such block: a node that is behind, or that knows no "pending"."""
+        with self._border():
+            found: Mapping[str, Any] = self._web3.eth.get_block(at)  # type: ignore[arg-type]
+            return Block(int(found.get("number") or 0), int(found["timestamp"]), int(found.get("baseFeePerGas") or 0))
+
+    def code(self, address: str) -> bytes:
+        with self._border():
+            return bytes(self._web3.eth.get_code(_checksum(address)))
+
+    def balance(self, address: str) -> int:
+        """In wei."""
+        with self._border():
+            return int(self._web3.eth.get_balance(_checksum(address)))
+
+    def nonce(self, address: str, at: int | str = "latest") -> int:
+        """Transactions of this account up to a block; "pending" counts those that wait as well."""
+        with self._border():
+            return int(self._web3.eth.get_transaction_count(_checksum(address), at))  # type: ignore[arg-type]
+
+    def receipt(self, hash: str) -> Receipt | None:
+        from web3.exceptions import TransactionNotFound
+
+        with self._border():
+            try:
+                found: Mapping[str, Any] = self._web3.eth.get_transaction_receipt(hash)  # type: ignore[arg-type]
+            except TransactionNotFound:
+                return None
+            return Receipt(hash, int(found["blockNumber"]), found["status"] == 1, int(found["gasUsed"]),
+                           int(found["effectiveGasPrice"]))
+
+    def tips(self, blocks: int) -> tuple[int, Sequence[int]]:
+        """(base fee of the next block, median tip of each of the last blocks that had transactions), in wei."""
+        with self._border():
+            history: Mapping[str, Any] = self._web3.eth.fee_history(blocks, "latest", [50])
+            used = history["gasUsedRatio"]
+            paid = [int(row[0]) for row, share in zip(history.get("reward") or [], used, strict=False) if share and row]
+            return int(history["baseFeePerGas"][-1]), paid
+
+    def logs(self, address: str, topics: Sequence[str], first: int, last: int) -> Sequence[str]:
+        """Hashes of the transactions whose logs fit."""
+        with self._border():
+            query: Any = {"address": _checksum(address), "topics": list(topics), "fromBlock": first, "toBlock": last}
+            return ["0x" + bytes(log["transactionHash"]).hex() for log in self._web3.eth.get_logs(query)]
+
+    def gas_for(self, sender: str, to: str, data: bytes) -> int:
+        """Gas that a call would need in the next block. What the contract says no to is raised as refusals.py says."""
+        with self._border():
+            call: Any = {"from": _checksum(sender), "to": _checksum(to), "data": data}
+            return int(self._web3.eth.estimate_gas(call, "pending"))
+
+    # ---- the one write ----
+
+    def broadcast(self, raw: bytes) -> str:
+        """Hand over signed bytes. "taken", "known" (was there), "nonce" (consumed already), "fee" (too low);
+        NoFunds when the account cannot pay for it now; OutcomeUnknown for every other answer, or none."""
+        from web3.exceptions import Web3RPCError
+
+        try:
+            self._web3.eth.send_raw_transaction(raw)
+        except Web3RPCError as answer:
+            return _verdict(clean(_text_of(answer)))
+        except Exception as lost:  # noqa: BLE001 why: the bytes may have arrived, whatever broke afterwards
+            raise OutcomeUnknown(f"no clear answer from {self.name} to a transaction: {type(lost).__name__}") from None
+        return "taken"
+
+    # ---- contracts ----
+
+    def contract(self, address: str, abi: Sequence[Mapping[str, Any]]) -> Contract:
+        return Contract(self, address, self._web3.eth.contract(address=_checksum(address), abi=abi, decode_tuples=True))
+
+    @property
+    def _web3(self) -> Web3:
+        if self._w3 is None:
+            self._w3 = _connect(self._url)
+        return self._w3
+
+    @contextlib.contextmanager
+    def _border(self) -> Iterator[None]:
+        """web3's and requests' errors end here. They quote the address, so they are not chained."""
+        import requests
+        from web3.exceptions import ContractLogicError, Web3Exception, Web3RPCError
+
+        try:
+            yield
+        except ContractLogicError as no:
+            raise refusal(no.data if isinstance(no.data, str) else "", clean(str(no.message))) from None
+        except Web3RPCError as answer:
+            raise self._translated(answer) from None
+        except requests.HTTPError as answer:
+            raise self._by_status(answer.response.status_code if answer.response is not None else 0) from None
+        except (json.JSONDecodeError, requests.JSONDecodeError):
+            raise Unreachable(f"{self.name} does not answer in JSON", hint=_SETTINGS_HINT) from None
+        except requests.RequestException as lost:
+            raise Unreachable(f"chain node {self.name} does not answer: {type(lost).__name__}",
+                              hint=_SETTINGS_HINT) from None
+        except (Web3Exception, KeyError, TypeError, ValueError) as odd:
+            raise Unreachable(f"{self.name} answers as no chain node does: {type(odd).__name__}",
+                              hint=_SETTINGS_HINT) from None
+
+    def _translated(self, answer: Exception) -> Exception:
+        text = clean(_text_of(answer))
+        if "insufficient funds" in text:
+            return NoFunds(f"the wallet cannot pay the gas: {text}", hint="send it some of the chain's own coin")
+        if "method" in text and "not" in text:
+            return Refused(f"chain node {self.name} does not offer what is needed: {text}", hint=_SETTINGS_HINT)
+        return Unreachable(f"chain node {self.name} answers: {text}")
+
+    def _by_status(self, status: int) -> Exception:
+        if status == 429 or status >= 500:
+            return Unreachable(f"chain node {self.name} answers HTTP {status}")
+        return Refused(f"chain node {self.name} refuses: HTTP {status}", hint=_SETTINGS_HINT)
+
+
+class Contract:
+    """One contract: read its views, encode its calls. Structs come back as named tuples."""
+
+    def __init__(self, rpc: Rpc, address: str, bound: Any) -> None:
+        self._rpc, self.address, self._bound = rpc, address, bound
+
+    def read(self, name: str, *arguments: Any, at: int | str = "latest") -> Any:
+        with self._rpc._border():
+            return self._bound.functions[name](*arguments).call(block_identifier=at, ccip_read_enabled=False)
+
+    def encode(self, name: str, *arguments: Any) -> bytes:
+        """Calldata. ValueError where the arguments do not fit."""
+        from web3.exceptions import Web3Exception
+
+        try:
+            return bytes.fromhex(str(self._bound.encode_abi(name, list(arguments))).removeprefix("0x"))
+        except Web3Exception as why:
+            raise ValueError(f"{name} does not take these arguments") from why
+
+
+def clean(text: str) -> str:
+    """A stranger's text, fit for a line of ours."""
+    return "".join(c if c.isascii() and c.isprintable() else " " for c in text[:200]).strip() or "nothing"
+
+
+def _checked_url(url: str) -> str:
+    try:
+        parts = urllib.parse.urlsplit(url)
+    except ValueError:
+        raise BadInput("the chain's address is no url") from None
+    if parts.hostname and (parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)):
+        return url
+    raise BadInput(f"the chain's address must be https, or http on this computer: {parts.scheme}://{parts.hostname}",
+                   hint=_SETTINGS_HINT)
+
+
+def _connect(url: str) -> Web3:
+    import requests
+    from web3 import HTTPProvider, Web3
+    from web3.middleware import ExtraDataToPOAMiddleware
+    from web3.providers.rpc.utils import ExceptionRetryConfiguration
+
+    session = requests.Session()
+    session.max_redirects = 0            # an answer from elsewhere is none
+    session.trust_env = urllib.parse.urlsplit(url).hostname not in _LOOPBACK
+    retry = ExceptionRetryConfiguration(errors=[requests.ConnectionError], retries=3, backoff_factor=0.1,
+                                        method_allowlist=_READS)
+    provider = HTTPProvider(url, request_kwargs={"timeout": (CONNECT_S, ANSWER_S)}, session=session,
+                            exception_retry_configuration=retry)
+    provider.global_ccip_read_enabled = False
+    w3 = Web3(provider)
+    w3.middleware_onion.inject(ExtraDataToPOAMiddleware, layer=0)     # Polygon's headers are longer than the rule
+    return w3
+
+
+def _checksum(address: str) -> Any:
+    from eth_utils.address import to_checksum_address
+
+    return to_checksum_address(address)
+
+
+def _text_of(answer: Exception) -> str:
+    """What the node said, without what web3 puts around it."""
+    response = getattr(answer, "rpc_response", None)
+    error = response.get("error") if isinstance(response, Mapping) else None
+    said = error.get("message") if isinstance(error, Mapping) else error
+    return str(said or getattr(answer, "message", "") or type(answer).__name__)
+
+
+def _verdict(text: str) -> str:
+    said = text.lower()
+    if "already known" in said or "already imported" in said or "known transaction" in said:
+        return "known"
+    if "nonce too low" in said:
+        return "nonce"
+    if "underpriced" in said or "less than block base fee" in said or "below minimum" in said:
+        return "fee"
+    if "insufficient funds" in said:
+        raise NoFunds(f"the wallet cannot pay the gas: {text}", hint="send it some of the chain's own coin")
+    raise OutcomeUnknown(f"the chain node answers to a transaction: {text}")
