@@ -1,6 +1,7 @@
 """Small named types, so that a lease key is never taken for a lease id. Values only: no behaviour, no I/O."""
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import NewType
 
@@ -9,6 +10,11 @@ LeaseKey = NewType("LeaseKey", str)      # ours, chosen before the world knows: 
 LeaseId = NewType("LeaseId", str)        # the market's or the contract's
 Digest = NewType("Digest", str)          # "sha256:…"
 Instant = NewType("Instant", int)        # seconds since 1970, UTC
+
+
+def when(instant: Instant) -> str:
+    """For people: "2026-11-30 21:58 UTC"."""
+    return datetime.fromtimestamp(instant, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 class Reason(StrEnum):
@@ -30,4 +36,4 @@ class Reason(StrEnum):
 
 
 SPENT_OFFERS = (Reason.HARDWARE, Reason.NO_SHOW, Reason.PROVIDER_ENDED, Reason.OFFER_GONE, Reason.TOO_SLOW,
-                Reason.NODE_LOST, Reason.UNSUITABLE)
+                Reason.UNSUITABLE)
