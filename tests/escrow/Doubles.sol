@@ -88,10 +88,12 @@ contract Wallet {
         approved[digest] = true;
     }
 
-    function act(address target, bytes calldata data) external returns (bytes memory) {
-        (bool ok, bytes memory answer) = target.call(data);
-        require(ok);
-        return answer;
+    /// @notice Several calls in one transaction.
+    function act(address target, bytes[] calldata calls) external {
+        for (uint256 i = 0; i < calls.length; ++i) {
+            (bool ok,) = target.call(calls[i]);
+            require(ok);
+        }
     }
 
     function isValidSignature(bytes32 digest, bytes calldata) external view returns (bytes4) {

@@ -1,4 +1,4 @@
-"""A chain in this process: enough of one to deploy contracts, call them as anyone at any second, and read why they refused.
+"""A chain in this process: enough of one to deploy contracts, call them as anyone at any second, and read refusals.
 
 No blocks, no receipts, no nonces: those belong to the tests of the client. Five methods (deploy, send, read, code,
 warp), so that another EVM could stand here.
@@ -10,8 +10,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pyrevm
-from eth_abi import decode, encode
-from eth_utils import keccak
+from eth_abi.abi import decode, encode
+from eth_utils.crypto import keccak
 
 CHAIN_ID = 31337
 START = 1_900_000_000

@@ -1,4 +1,4 @@
-"""The compiled test contracts of Doubles.sol, and how they are compiled: `python -m tests.escrow.doubles` writes them."""
+"""The test contracts of Doubles.sol, compiled. `python -m tests.escrow.doubles` compiles them anew."""
 from __future__ import annotations
 
 import json

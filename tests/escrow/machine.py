@@ -67,7 +67,8 @@ class EscrowMachine(RuleBasedStateMachine):
     # ---- what people do -----------------------------------------------------------------------------------
 
     @rule(target=quotes, renter=renters, provider=providers, price=prices, least=st.sampled_from([0, 1, 60]),
-          longest=st.one_of(st.just(36_000), spans), window=st.sampled_from([0, 60, 600]), inspection=st.sampled_from([0, 300, 900, 10_000]),
+          longest=st.one_of(st.just(36_000), spans),
+          window=st.sampled_from([0, 60, 600]), inspection=st.sampled_from([0, 300, 900, 10_000]),
           fee=st.sampled_from([0, 0, 1, 250, 1500, 1501]), taker=st.sampled_from([FEE_TAKER.address] * 4 + [ZERO]),
           valid=st.sampled_from([0, 600, 600, 600, 600, 600, -1]))
     def quote(self, renter: Person, provider: Person, price: int, least: int, longest: int, window: int,
@@ -89,7 +90,8 @@ class EscrowMachine(RuleBasedStateMachine):
         at_most = max(0, m.price_ahead(quote.pricePerHour, seconds) + slack)
         id = self.world.id_of(quote.renter, name)
         self.both(
-            lambda: self.escrow.send(caller, "create", name, quote.tuple(), signer.sign(digest), seconds, at_most, access),
+            lambda: self.escrow.send(caller, "create", name, quote.tuple(), signer.sign(digest), seconds, at_most,
+                                     access),
             lambda: self.model.create(id, name, quote, digest, forger is None, seconds, at_most, access, caller))
 
     @rule(renter=renters, provider=providers, price=prices, fee=st.sampled_from([0, 0, 1, 250, 1500]),

@@ -8,13 +8,18 @@ from hypothesis.stateful import run_state_machine_as_test
 from .machine import EscrowMachine
 
 pytestmark = pytest.mark.money
-_COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow], "database": None}
+
+
+def play(examples: int, steps: int) -> None:
+    run_state_machine_as_test(EscrowMachine, settings=settings(
+        max_examples=examples, stateful_step_count=steps, deadline=None, database=None,
+        suppress_health_check=[HealthCheck.too_slow]))
 
 
 def test_contract_and_model_agree_whatever_people_do() -> None:
-    run_state_machine_as_test(EscrowMachine, settings=settings(max_examples=40, stateful_step_count=30, **_COMMON))
+    play(examples=100, steps=40)
 
 
 @pytest.mark.full
 def test_contract_and_model_agree_in_long_stories() -> None:
-    run_state_machine_as_test(EscrowMachine, settings=settings(max_examples=1500, stateful_step_count=60, **_COMMON))
+    play(examples=1500, steps=60)

@@ -1,18 +1,20 @@
 """Circle's token behind its proxy, the escrow, and the people: what every test of the escrow starts from."""
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from eth_abi import encode
+from eth_abi.abi import encode
 from eth_account import Account
 from eth_keys.datatypes import PrivateKey
-from eth_utils import keccak
+from eth_utils.crypto import keccak
 
 from orchestrator.chain.contracts import Artefact, load, usdc
 
-from .chain import CHAIN_ID, Chain, Contract
+from .chain import CHAIN_ID, Chain, Contract, Reverted
 
 ZERO = "0x" + "00" * 20
 NOTHING = bytes(32)
@@ -154,8 +156,8 @@ class World:
                sender: str | None = None, access: bytes = b"\xac" * 32) -> bytes:
         quote = quote or self.quote()
         signature = signer.sign(self.digest(quote)) if signature is None else signature
-        made = self.escrow.send(sender or quote.renter, "create", key, quote.tuple(), signature, seconds, at_most, access)
-        return bytes(made)
+        arguments = (key, quote.tuple(), signature, seconds, at_most, access)
+        return bytes(self.escrow.send(sender or quote.renter, "create", *arguments))
 
     def active(self, quote: Quote | None = None, **how: Any) -> bytes:
         id = self.create(quote, **how)
@@ -167,3 +169,15 @@ class World:
 
     def after(self, seconds: int) -> None:
         self.chain.warp(self.chain.now + seconds)
+
+
+@contextmanager
+def refused(name: str, *arguments: Any) -> Iterator[None]:
+    """The block must be refused with this error; arguments are compared if given."""
+    try:
+        yield
+    except Reverted as error:
+        assert error.name == name, error
+        assert not arguments or error.arguments == arguments, error
+    else:
+        raise AssertionError(f"not refused, expected {name}")

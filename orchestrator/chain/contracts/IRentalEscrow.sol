@@ -75,7 +75,7 @@ interface IRentalEscrow {
     }
 
     /// @notice How a rental was closed. Ended and Expired pay for the time that passed, the others pay nothing.
-    /// Abandoned: the provider left inside the inspection window, in which only the renter can make itself pay.
+    /// Abandoned: the provider left inside the inspection window and before the funded time was over.
     enum Outcome {
         None,
         Cancelled,
@@ -222,7 +222,8 @@ interface IRentalEscrow {
     function extendTo(bytes32 id, uint32 totalSeconds, uint256 maxExtra) external;
 
     /// @notice Renter or provider closes a running rental. The seconds that passed are paid for, the rest goes back.
-    /// A provider that ends inside the inspection window earns nothing, so it cannot outrun a rejection.
+    /// A provider that ends inside the inspection window, before the funded time is over, earns nothing: it cannot
+    /// outrun a rejection.
     /// @param reportDigest Kept if the caller is the renter, ignored if not.
     function end(bytes32 id, bytes32 reportDigest) external;
 

@@ -277,9 +277,8 @@ contract RentalEscrow is IRentalEscrow {
     /// @inheritdoc IRentalEscrow
     // solhint-disable-next-line func-name-mixedcase
     function DOMAIN_SEPARATOR() public view returns (bytes32) {
-        return keccak256(
-            abi.encode(DOMAIN_TYPEHASH, keccak256("sealtune RentalEscrow"), keccak256("1"), block.chainid, address(this))
-        );
+        bytes32 name = keccak256("sealtune RentalEscrow");
+        return keccak256(abi.encode(DOMAIN_TYPEHASH, name, keccak256("1"), block.chainid, address(this)));
     }
 
     // ---- checks -------------------------------------------------------------------------------------------
@@ -291,8 +290,8 @@ contract RentalEscrow is IRentalEscrow {
 
     function _checkQuote(Quote calldata quote, bytes calldata signature) private view returns (bytes32 digest) {
         if (block.timestamp > quote.validUntil) revert TooLate(quote.validUntil, block.timestamp);
-        bool payable_ = quote.feeBps == 0 || quote.feeRecipient != address(0);
-        if (quote.feeBps > MAX_FEE_BPS || !payable_) revert BadFee(quote.feeBps, quote.feeRecipient);
+        bool nobody = quote.feeBps != 0 && quote.feeRecipient == address(0);
+        if (quote.feeBps > MAX_FEE_BPS || nobody) revert BadFee(quote.feeBps, quote.feeRecipient);
         digest = quoteDigest(quote);
         if (quoteSpent[digest]) revert QuoteSpent(digest);
         if (!_signedBy(quote.provider, digest, signature)) revert BadSignature(quote.provider);

@@ -27,6 +27,8 @@ class Artefact:
 
     def is_deployed_as(self, code: bytes) -> bool:
         """Whether `code`, read from a chain, is this contract, whatever its immutables hold."""
+        if len(code) != len(self.deployed_bytecode):
+            return False
         masked = bytearray(code)
         for start, length in self.immutable_references:
             masked[start:start + length] = bytes(length)

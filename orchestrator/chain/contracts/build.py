@@ -89,18 +89,17 @@ def artefact(output: Any, sources: dict[str, str]) -> dict[str, Any]:
     }
 
 
-def build() -> bytes:
-    """The artefact's bytes, from the sources beside this file. Needs node and npm."""
+def build(soljson: Path) -> bytes:
+    """The artefact's bytes, from the sources beside this file. Needs node."""
     sources = {name: (HERE / name).read_text(encoding="utf-8") for name in SOURCES}
-    with tempfile.TemporaryDirectory(prefix="solc-") as folder:
-        output = compile_sources(fetch_solc(Path(folder)), sources)
-    return (json.dumps(artefact(output, sources), indent=1) + "\n").encode()
+    return (json.dumps(artefact(compile_sources(soljson, sources), sources), indent=1) + "\n").encode()
 
 
 def main(arguments: list[str]) -> int:
     if arguments not in ([], ["--check"]):
         raise SystemExit("usage: build.py [--check]")
-    built = build()
+    with tempfile.TemporaryDirectory(prefix="solc-") as folder:
+        built = build(fetch_solc(Path(folder)))
     if not arguments:
         ARTEFACT.write_bytes(built)
         return 0
