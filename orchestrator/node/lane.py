@@ -20,6 +20,7 @@ from .transport import SafeTransport
 
 T = TypeVar("T")
 FOREVER = float("inf")
+STRIKES = 3                              # broken rules, as opposed to broken lines, that one verb bears
 
 
 class Lane:
@@ -40,7 +41,7 @@ class Lane:
         """`call` with a living agent, again after every break, while the node is reached within `patience`.
 
         Raises NodeLost after that or after `seconds`, HostKeyChanged and LeaveNode(UNSUITABLE) at once, Refusal."""
-        pause, last_contact, end = 0.3, time.monotonic(), time.monotonic() + seconds
+        pause, strikes, last_contact, end = 0.3, 0, time.monotonic(), time.monotonic() + seconds
         while True:
             try:
                 agent = self._living()
@@ -51,9 +52,11 @@ class Lane:
             except NotAnAgent as error:
                 self._drop()
                 raise LeaveNode(Reason.UNSUITABLE, detail=str(error)) from error
-            except (Unreached, Broken) as error:
+            except (Unreached, Broken, FrameError) as error:
                 self._drop()
-                if self._closed.is_set() or time.monotonic() + pause > min(last_contact + self.patience, end):
+                strikes += isinstance(error, FrameError)
+                too_late = time.monotonic() + pause > min(last_contact + self.patience, end)
+                if too_late or strikes > STRIKES or self._closed.is_set():
                     raise NodeLost(str(error)) from error
             self._closed.wait(pause * random.uniform(0.7, 1.3))  # noqa: S311  # jitter, not a secret
             pause = min(pause * 1.7, 10.0)
@@ -70,10 +73,9 @@ class Lane:
             raise Unreached("this session is closed")
         if self._transport is None or not self._transport.is_active():
             self._transport = self._dialer.dial()
-        try:
-            self._agent = Agent(AgentChannel(self._transport, self._archive, self._dialer.pace), self._lease)
-        except FrameError as error:
-            raise Broken(f"the node broke the protocol: {error}") from error
+        self._agent = Agent(AgentChannel(self._transport, self._archive, self._dialer.pace), self._lease)
+        if self._closed.is_set():        # closed while we were on our way
+            raise Unreached("this session is closed")
         self.heard = time.monotonic()
         return self._agent
 
