@@ -1,0 +1,28 @@
+"""The door: `python3 -m orchestrator …` from a clone, `sealtune …` where it is installed.
+
+From a clone it first makes `.venv` from the hash-pinned lock and goes on inside it, so that nothing but Python is
+needed. Standard library only, and as little of it as can be: `--version` is answered before anything is imported.
+"""
+from __future__ import annotations
+
+import sys
+
+from orchestrator import __version__
+
+
+def main() -> int:
+    """Exit code of the command line."""
+    if sys.argv[1:] == ["--version"]:
+        print(f"sealtune {__version__}")
+        return 0
+    from orchestrator import bootstrap
+
+    if bootstrap.needed():
+        return bootstrap.enter()
+    from orchestrator.cli import run
+
+    return run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
