@@ -60,3 +60,4 @@ class Adapter:
     held_out: int
     tensors: int
     folder: str = field(metadata=PRIVATE)
+    warnings: tuple[str, ...] = ()
