@@ -102,7 +102,8 @@ class Trainer(SFTTrainer):  # type: ignore[misc]  # the node's libraries are not
             return self._kept.step
         self._total_train_tokens = self._kept.tokens
         with tempfile.TemporaryDirectory() as folder:
-            (Path(folder) / STATE).write_bytes(self._kept.parts[STATE])
+            state = {**json.loads(self._kept.parts[STATE]), "logging_steps": self.args.logging_steps}
+            (Path(folder) / STATE).write_text(json.dumps(state))      # numbers only
             self.train(resume_from_checkpoint=folder)
         return int(self.state.global_step)
 
