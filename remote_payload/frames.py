@@ -12,7 +12,9 @@ from __future__ import annotations
 import json
 import os
 import struct
-from typing import Any, Callable, NamedTuple
+from typing import Any, Callable, NamedTuple  # noqa: UP035  subscripted at run time by Python 3.8
+
+Take = Callable[[int], bytearray]        # exactly so many bytes, fewer only at the end of the stream
 
 MAGIC, VERSION = b"ST", 1
 HEAD = struct.Struct(">2sBBII")
@@ -33,6 +35,14 @@ REFUSALS = ("busy", "unknown-job", "no-space", "digest", "unsuitable", "not-arme
 
 class BadFrame(ValueError):
     """The peer broke a cap or the format. The channel ends."""
+
+
+class Refused(Exception):
+    """An answer in words of ours: `code` from REFUSALS, `detail` without a path, a secret or a peer's text."""
+
+    def __init__(self, code: str, detail: str) -> None:
+        super().__init__(code, detail)
+        self.code, self.detail = code, detail[:200]
 
 
 class Frame(NamedTuple):
@@ -76,8 +86,8 @@ def encode(frame: Frame, body_max: int = BODY_MAX_DOWN) -> bytes:
     return HEAD.pack(MAGIC, VERSION, frame.type, len(header), len(frame.body)) + header + bytes(frame.body)
 
 
-def read(take: Callable[[int], bytearray], body_max: int = BODY_MAX_UP) -> Frame | None:
-    """The next frame, or None at a clean end. `take(n)` gives exactly n bytes, fewer only at the end of the stream."""
+def read(take: Take, body_max: int = BODY_MAX_UP) -> Frame | None:
+    """The next frame, or None at a clean end."""
     head = take(HEAD.size)
     if not head:
         return None
@@ -94,7 +104,7 @@ def read(take: Callable[[int], bytearray], body_max: int = BODY_MAX_UP) -> Frame
     return Frame(kind, parse(header), body)
 
 
-def taker(fd: int) -> Callable[[int], bytearray]:
+def taker(fd: int) -> Take:
     """`take` over a blocking descriptor. Memory grows with what really arrived, not with what was announced."""
     def take(size: int) -> bytearray:
         got = bytearray()
