@@ -59,7 +59,7 @@ class ProviderConfig:
     escrow: str
     token: str
     key_file: str
-    state_file: str
+    state_folder: str                    # what must not be forgotten: guests, signed transactions
     authorized_keys: str
     node_host: str
     node_port: int

@@ -113,7 +113,7 @@ def provider(config: ProviderConfig, lock_out: Callable[[], None] | None = None)
     from .chain import ProviderChain
 
     chain = ProviderChain.connect(config)
-    agent = Agent(config, chain, Store(Path(config.state_file)), Door(Path(config.authorized_keys)),
+    agent = Agent(config, chain, Store(Path(config.state_folder)), Door(Path(config.authorized_keys)),
                   lock_out or command(config.lock_out))
     return Provider(config, agent, chain, chain.read_request)
 

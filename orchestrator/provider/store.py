@@ -51,10 +51,11 @@ class Book:
 
 
 class Store:
-    """`change` is the only way to write: one at a time, on disk when it returns."""
+    """provider.json in `folder`. `change` is the only way to write: one at a time, on disk when it returns."""
 
-    def __init__(self, path: Path) -> None:
-        self._path, self._lock = path, threading.Lock()
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._path, self._lock = folder / "provider.json", threading.Lock()
         self._book = self._read()
 
     def book(self) -> Book:

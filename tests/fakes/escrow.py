@@ -161,7 +161,7 @@ class Contract:
 
 
 class FakeEscrow:
-    """The renter's port. `faults` counts down: "down", "create lost" (sent, answer lost), "withdraw refused"."""
+    """The renter's port. `faults` counts down: "down", "create lost" (sent, answer lost), "on its way"."""
 
     def __init__(self, contract: Contract, wallet: Wallet) -> None:
         self.contract, self._wallet = contract, wallet
@@ -217,6 +217,8 @@ class FakeEscrow:
 
     def view(self, rental_id: str) -> Rental:
         self._up()
+        if self._take("on its way"):
+            raise OutcomeUnknown("signed, and not in a block yet")
         return self.contract.view(rental_id)
 
     def extend_to(self, rental_id: str, seconds: int, total_at_most: int) -> Rental:

@@ -37,7 +37,7 @@ def provider_config(folder: Path, **changes: object) -> ProviderConfig:
     fields: dict[str, object] = {
         "name": "the lab", "listen_host": "127.0.0.1", "listen_port": 0, "rpc": "http://127.0.0.1:1",
         "chain_id": FACTS.chain_id, "escrow": FACTS.escrow, "token": FACTS.token, "key_file": "unused",
-        "state_file": str(folder / "provider.json"), "authorized_keys": str(folder / "authorized_keys"),
+        "state_folder": str(folder / "provider"), "authorized_keys": str(folder / "authorized_keys"),
         "node_host": "127.0.0.1", "node_port": 2222, "node_user": "renter", "node_host_keys": (HOST_KEY,),
         "poll_seconds": 1, **changes,
     }
@@ -98,7 +98,7 @@ def street(folder: Path, **changes: object) -> Iterator[Street]:
     escrow, chain = FakeEscrow(contract, renter), FakeProviderChain(contract, owner)
     config = provider_config(folder, **changes)
     locked_out: list[int] = []
-    agent = Agent(config, chain, Store(Path(config.state_file)), Door(Path(config.authorized_keys)),
+    agent = Agent(config, chain, Store(Path(config.state_folder)), Door(Path(config.authorized_keys)),
                   lambda: locked_out.append(clock.now()))
     with Provider(config, agent, chain, chain.read_request) as provider:
         market = OpenMarket(provider.url, escrow, clock, ("environment", "base model"))

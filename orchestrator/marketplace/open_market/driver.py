@@ -12,7 +12,7 @@ from ...domain.escrow import Quote, Rental
 from ...domain.lease import Access, Ended, Ending, Found, Hold, Lease, LeaseView, Offer, Order, Terms, Wish
 from ...domain.money import USDC, Money, Rate, Settlement
 from ...domain.names import Digest, Instant, LeaseId, LeaseKey, Reason
-from ...errors import NoFunds, NothingMade, OfferGone, Refused, Transient
+from ...errors import NoFunds, NothingMade, OfferGone, OutcomeUnknown, Refused, Transient
 from ...ports import Clock, Escrow
 from .checks import affordable, check_quote, offer_of, seconds_to_fund, still_good
 from .client import Api, ApiRefusal
@@ -128,17 +128,15 @@ class OpenMarket:
         return self._begun(order, rental)
 
     def find(self, order: Order) -> Lease | None:
-        """None only once the quote has expired: until then a transaction that is on its way may still be mined."""
-        rental = self._escrow.view(self._escrow.rental_id(order.key))
-        if rental.status != "none":
-            return self._begun(order, rental)
-        valid_until = int(order.facts["quote"]["validUntil"])
-        if self._escrow.now() <= valid_until:
-            raise Transient("the deposit may still be on its way", retry_at=Instant(self._time().ours(valid_until) + 1))
-        return None
+        """The escrow's "none" is a proof: it brings a deposit that was signed to its end before it says so."""
+        try:
+            rental = self._escrow.view(self._escrow.rental_id(order.key))
+        except OutcomeUnknown as doubt:
+            raise Transient(f"the deposit may still be on its way: {doubt}", hint=doubt.hint) from doubt
+        return None if rental.status == "none" else self._begun(order, rental)
 
     def _begun(self, order: Order, rental: Rental) -> Lease:
-        lease = Lease(self.name, order.key, LeaseId(rental.id), order.rate, self._time().ours(rental.created_at),
+        lease = Lease(self.name, order.key, LeaseId(rental.id), order.rate, order.placed_at,
                       str(order.facts["ssh_public_key"]))
         if rental.status in ("funded", "active"):
             self._hint(lease)            # lost, it is said again by `look`

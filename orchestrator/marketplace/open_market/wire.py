@@ -73,7 +73,6 @@ Amount = Annotated[str, Field(pattern=r"^(0|[1-9][0-9]{0,28})$"), AfterValidator
 Seconds = Annotated[int, Field(ge=0, le=2 ** 32 - 1)]
 Time = Annotated[int, Field(ge=0, le=2 ** 53)]
 Host = Annotated[str, Field(pattern=r"^[A-Za-z0-9]([A-Za-z0-9.:-]{0,253}[A-Za-z0-9])?$")]
-HostKey = Annotated[str, Field(pattern=r"^[a-z0-9@.-]{1,64} [A-Za-z0-9+/]{1,2000}={0,2}$")]
 SshKey = Annotated[str, Field(pattern=f"^{SSH_KEY_LINE.pattern}$")]
 
 
@@ -167,7 +166,7 @@ class ReadyFields(Wire):
     host: Host
     port: Annotated[int, Field(ge=1, le=65535)]
     user: Annotated[str, Field(pattern=r"^[a-z_][a-z0-9_-]{0,31}$")]
-    hostKeys: Annotated[list[HostKey], Field(min_length=1, max_length=8)]
+    hostKeys: Annotated[list[SshKey], Field(min_length=1, max_length=8)]
     accessHash: Hex32
     notBefore: Time
     salt: Hex32
