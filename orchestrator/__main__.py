@@ -19,9 +19,9 @@ def main() -> int:
 
     if bootstrap.needed():
         return bootstrap.enter()
-    from orchestrator.cli import run
+    from orchestrator.cli import main as command_line
 
-    return run()
+    return command_line()
 
 
 if __name__ == "__main__":

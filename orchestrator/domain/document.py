@@ -13,6 +13,7 @@ import hashlib
 import json
 import types
 from collections.abc import Mapping
+from pathlib import PurePath
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from .names import Digest
@@ -30,6 +31,8 @@ def encode(value: Any) -> tuple[Json, Json]:
         raise TypeError(f"no floats in documents: {value!r}")
     if isinstance(value, enum.Enum):
         return value.value, {}
+    if isinstance(value, PurePath):
+        return str(value), {}
     if isinstance(value, tuple | list):
         pairs = [encode(v) for v in value]
         if any(hidden for _, hidden in pairs):
@@ -80,7 +83,7 @@ def _decode(kind: Any, public: Json, private: Json) -> Any:
         return public
     if isinstance(kind, type) and dataclasses.is_dataclass(kind):
         return _decode_fields(kind, public or {}, private)
-    if isinstance(kind, type) and issubclass(kind, enum.Enum):
+    if isinstance(kind, type) and issubclass(kind, enum.Enum | PurePath):
         return kind(public)
     return public
 

@@ -1,0 +1,62 @@
+"""The commands by name, and the one place where an error becomes a message and an exit code."""
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import typer
+
+from ..errors import SealtuneError
+from . import audit, demo, end, lab, logs, rentals, resume, run, status
+
+app = typer.Typer(
+    name="sealtune", no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False,
+    pretty_exceptions_show_locals=False, help="Fine-tune a language model on private data, on a rented GPU.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+COMMANDS: tuple[tuple[str, Callable[..., Any]], ...] = (
+    ("run", run.run), ("demo", demo.demo), ("status", status.status), ("logs", logs.logs), ("rentals", rentals.rentals),
+    ("end", end.end), ("resume", resume.resume), ("audit", audit.audit),
+)
+for name, command in COMMANDS:
+    app.command(name)(command)
+app.add_typer(lab.app, name="lab")
+
+
+@app.callback(invoke_without_command=True)
+def root(version: bool = typer.Option(False, "--version", help="Print the version and stop.")) -> None:
+    """Fine-tune a language model on private data, on a rented GPU."""
+    if version:
+        from .. import __version__
+
+        typer.echo(f"sealtune {__version__}")
+        raise typer.Exit()
+
+
+def main() -> int:
+    """Exit codes: see errors.py. An interrupt that nobody handled is 130."""
+    try:
+        app(standalone_mode=False)
+    except SealtuneError as problem:
+        say(problem)
+        return problem.exit_code
+    except typer.Exit as done:
+        return done.exit_code
+    except (typer.Abort, KeyboardInterrupt):
+        print("sealtune: interrupted; what is still open: sealtune rentals", file=sys.stderr)
+        return 130
+    except Exception as problem:         # why: click's usage errors have no common public name across its forks
+        show, code = getattr(problem, "show", None), getattr(problem, "exit_code", None)
+        if show is None or code is None:
+            raise
+        show()
+        return int(code)
+    return 0
+
+
+def say(problem: SealtuneError) -> None:
+    """One line, lower case, no full stop, and the next command."""
+    print(f"sealtune: {problem}", file=sys.stderr)
+    if problem.hint:
+        print(f"hint: {problem.hint}", file=sys.stderr)

@@ -1,0 +1,83 @@
+"""What every command starts from: settings, the place of a run, its house. Wires, decides nothing."""
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from .. import wiring
+from ..domain.names import RunId
+from ..errors import BadInput, Refused
+from ..house import House
+from ..ports import Market, Observer, Person
+from ..settings.places import state_dir
+from ..settings.read import load_settings
+from ..settings.values import RunFile, Settings
+from ..wiring import Place
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    settings: Settings
+    yes: bool = False
+
+    @classmethod
+    def open(cls, yes: bool = False) -> Desk:
+        return cls(load_settings(state_dir()), yes)
+
+    def place(self, run_file: RunFile) -> Place:
+        """Where this run's market is. The lab is brought up when it is meant, or when no open market is set up."""
+        if run_file.market == "ssh":
+            return Place("ssh", self.settings.hub)
+        at = wiring.open_place(self.settings) if run_file.market == "open" else None
+        return at or self.lab(said=run_file.market == "lab")
+
+    def is_lab(self, run_file: RunFile) -> bool:
+        return run_file.market == "lab" or (run_file.market == "open" and self.settings.open is None)
+
+    def lab(self, said: bool = True) -> Place:
+        from ..lab.up import place, up
+
+        if not said:
+            note("no open market is set up: this run uses the lab on this machine, with play money")
+        return place(up(self.settings.state, note))
+
+    def market(self, place: Place, run_file: RunFile | None) -> Market:
+        return wiring.market(self.settings, place, run_file, ask_password, self.vouch)
+
+    @contextmanager
+    def house(self, run: RunId, observer: Observer, person: Person, *, new: bool = False) -> Iterator[House]:
+        """The run's house, locked by us. NoSuchRun, RunLocked."""
+        run_file = wiring.run_file_of(self.settings, run)
+        at = self.place(run_file)
+        with wiring.opened(self.settings, run, run_file, self.market(at, run_file), at.hub, observer, person,
+                           new=new) as house:
+            yield house
+
+    def vouch(self, question: str) -> bool:
+        if self.yes:
+            raise Refused("an unknown host key is not accepted with --yes",
+                          hint="add `fingerprint:` to `ssh:` in the run file")
+        return ask(f"{question} [y/N] ").lower() in ("y", "yes")
+
+
+def note(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def ask(question: str) -> str:
+    """One line from the terminal. Refused where there is none."""
+    if not sys.stdin.isatty():
+        raise Refused("this needs an answer and there is no terminal to ask on", hint="--yes answers for you")
+    print(question, end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip()
+
+
+def ask_password(keystore: Path) -> str:
+    import getpass
+
+    if not sys.stdin.isatty():
+        raise BadInput(f"the password of {keystore.name} cannot be asked for without a terminal")
+    return getpass.getpass(f"password of {keystore.name}: ", stream=sys.stderr)

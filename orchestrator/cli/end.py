@@ -1,0 +1,68 @@
+"""`sealtune end RENTAL | --leaked`: give back what a run holds, wipe what can be reached, bring the money home."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from .options import JSON, YES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..sweep import Leftover, Swept
+
+UNKNOWN_RUNS = typer.Option(False, "--unknown-runs", help="With --yes: also end leases whose run is not known here.")
+
+
+def end(
+    rental: str = typer.Argument("", help="A run or rental, as `sealtune rentals` shows it."),
+    leaked: bool = typer.Option(False, "--leaked", help="End every lease that nobody watches any more."),
+    yes: bool = YES, unknown_runs: bool = UNKNOWN_RUNS, json: bool = JSON,
+) -> None:
+    """End a rental, or every leaked one: wipe, end the lease, settle the deposit, sign the record."""
+    from functools import partial
+
+    from ..domain.names import RunId
+    from ..errors import BadInput
+    from ..sweep import end_leaked, end_run
+    from .desk import Desk
+    from .leftovers import house_of, leftovers
+    from .render import show_json
+
+    if leaked == bool(rental):
+        raise BadInput("name one rental, or say --leaked", hint="sealtune rentals")
+    desk = Desk.open(yes)
+    open_house = partial(house_of, desk)
+    if leaked:
+        swept = end_leaked(leftovers(desk), open_house, partial(adopt, yes, unknown_runs))
+    else:
+        swept = [end_run(RunId(rental.split("/")[0]), open_house)]
+    if json:
+        show_json({"ended": [{"run": s.run, "error": str(s.problem) if s.problem else None} for s in swept]})
+    raise typer.Exit(tell(swept, json))
+
+
+def adopt(yes: bool, unknown_runs: bool, left: Leftover) -> bool:
+    """A lease with our mark and no journal here may be healthy on another laptop: asked for each."""
+    from .desk import ask, note
+
+    note(f"{left.run}: unknown run, may be healthy on another laptop; ending it cannot wipe it: no key here")
+    if yes:
+        if not unknown_runs:
+            note("  left alone; --yes --unknown-runs ends it")
+        return unknown_runs
+    return ask("end it? [y/N] ").lower() in ("y", "yes")
+
+
+def tell(swept: Sequence[Swept], json: bool) -> int:
+    """A line for each; the exit code is the gravest one."""
+    from .desk import note
+
+    for one in swept:
+        note(f"{one.run}: {one.problem if one.problem else 'ended, nothing is owed'}")
+        if one.problem and one.problem.hint:
+            note(f"hint: {one.problem.hint}")
+    if not swept and not json:
+        note("nothing leaked")
+    return max((one.problem.exit_code for one in swept if one.problem), default=0)

@@ -1,0 +1,58 @@
+"""The person at the terminal: the confirmation before money moves, and what an interrupt means."""
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..domain.event import BILLING, Owed
+from ..domain.training import Agreement
+from ..errors import Refused
+from .desk import ask, note
+
+CAN_READ = "the operator of this machine can read your data while it is being processed"
+
+
+class Terminal:
+    """`understood`: --i-understand-operator-can-read, or the stored policy. `exempt`: this machine's own lab."""
+
+    def __init__(self, yes: bool, understood: bool, on_interrupt: str = "ask", exempt: bool = False) -> None:
+        if on_interrupt not in ("ask", "wait", "detach", "stop"):
+            raise Refused(f"--on-interrupt {on_interrupt!r}", hint="one of ask, wait, detach, stop")
+        self._yes, self._understood, self._on_interrupt, self._exempt = yes, understood, on_interrupt, exempt
+
+    def confirm(self, agreement: Agreement) -> bool:
+        for line in sheet(agreement):
+            note(line)
+        must_understand = agreement.stranger and not self._exempt and not self._understood
+        if self._yes and must_understand:
+            raise Refused("--yes on a stranger's machine needs --i-understand-operator-can-read",
+                          hint="or store it: policy: {operator_can_read: true} in settings.yaml")
+        return self._yes or ask("go on? [y/N] ").lower() in ("y", "yes")
+
+    def interrupted(self, owed: Iterable[Owed]) -> str:
+        open_ = [o for o in owed if o.scope != "run"]
+        if not any(o.what in BILLING for o in open_):
+            return "stop"
+        note("")
+        for debt in open_:
+            note(f"still open: {debt.what} of {debt.scope}{'' if debt.certain else ' (may be on its way)'}")
+        if self._on_interrupt != "ask":
+            return self._on_interrupt
+        if self._yes:
+            return "stop"
+        answer = ask("[w]ait on, [d]etach and leave it running, or [s]top and give everything back? ")
+        return {"w": "wait", "d": "detach"}.get(answer[:1].lower(), "stop")
+
+
+def sheet(a: Agreement) -> list[str]:
+    """What it is, what it can cost, who can read: the page that is confirmed."""
+    lines = [f"offer       {a.offer}{'  (simulated hardware)' if a.simulated else ''}"]
+    if a.worst_case.units or a.stranger:
+        lines += [
+            f"price       {a.rate}, at most {a.seconds / 3600:.2f} hours",
+            f"deposit     {a.deposit} first; what is not used comes back",
+            f"fee         at most {a.fee}, contained in the deposit",
+            f"gas         about {a.gas if a.gas else 'nothing'}",
+            f"worst case  {a.worst_case}" + ("" if a.bounded else ", with no bound if this laptop dies"),
+        ]
+    lines.append(f"note        {CAN_READ}" if a.stranger else "note        your own machine: no market, no deposit, no bill")
+    return lines

@@ -1,0 +1,52 @@
+"""Play a run to its end and say what came of it: shared by `run`, `demo` and `resume`."""
+from __future__ import annotations
+
+from .. import wiring
+from ..domain.names import RunId
+from ..errors import EXIT_INCOMPLETE, SealtuneError, StillOwed
+from ..ports import Person
+from ..rental import run as play_run
+from .desk import Desk
+from .render import show_json, show_result
+from .result import result
+from .screen import screen
+
+SIMULATED = "simulated hardware: a GPU's name was played, no GPU was there"
+
+
+def play(desk: Desk, run: RunId, person: Person, json: bool, *, new: bool = False) -> int:
+    """Exit code of the run. Whatever happened, the result is printed; an error is raised after it, unless `--json`
+    prints it."""
+    problem: SealtuneError | None = None
+    try:
+        with desk.house(run, screen(json), person, new=new) as house:
+            play_run(house, wiring.task_of(wiring.run_file_of(desk.settings, run), desk.settings))
+    except SealtuneError as failure:
+        problem = failure
+    verdict, line, code = judge(desk, run, problem)
+    found = result(run, wiring.home_of(desk.settings, run), wiring.journals(desk.settings).read(run), verdict, problem)
+    if json:
+        show_json(found)
+        return problem.exit_code if problem else code
+    if problem and not found["stages"]:
+        raise problem
+    show_result(found, line)
+    if problem:
+        raise problem
+    return code
+
+
+def judge(desk: Desk, run: RunId, problem: SealtuneError | None) -> tuple[str | None, str, int]:
+    """The audit of what the run left, as (verdict, line, exit code); (None, why, …) where nothing was rented."""
+    from ..audit.verify import audit
+
+    home = wiring.home_of(desk.settings, run)
+    if not any(home.glob("lease-*/report.json")):
+        return None, "nothing was rented, so there is no report", problem.exit_code if problem else EXIT_INCOMPLETE
+    if isinstance(problem, StillOwed):
+        return None, "not everything is given back; the report is not closed", problem.exit_code
+    audited = audit(home, wiring.trusted_key(desk.settings), wiring.release())
+    open_ = [c for c in audited.checks if c.word in ("failed", "not checked")]
+    line = f"{audited.verdict.value}, {len(audited.checks) - len(open_)} of {len(audited.checks)} checks without objection"
+    line += f"; {'; '.join(f'{c.text}: {c.why}' for c in open_[:3])}" if open_ else ""
+    return audited.verdict.value, f"{line} ({SIMULATED})" if audited.simulated else line, audited.verdict.exit_code

@@ -1,0 +1,50 @@
+"""Results as text for people. Plain lines on stdout; the same facts as `--json`."""
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from ..domain.document import Json
+from ..domain.evidence import Check
+from ..domain.money import USDC, Money
+
+
+def show_json(tree: Json) -> None:
+    """One object on stdout; decimals of figures are JSON numbers here, money is strings."""
+    print(json.dumps(tree, indent=2, ensure_ascii=False))
+
+
+def show_result(result: dict[str, Json], verdict_line: str) -> None:
+    """Stage times, money, base beside adapter, wipe and verdict."""
+    print(f"run {result['run']}")
+    print("stages   " + "  ".join(f"{s['name']} {s['seconds']}s" for s in result["stages"] if s["seconds"] > 0))
+    if result["money"]:
+        show_money(result["money"])
+    show_figures(result["evaluation"])
+    for name in ("adapter", "report"):
+        if result[name]:
+            print(f"{name:8} {result[name]}")
+    if result["owed"]:
+        print(f"owed     {', '.join(result['owed'])}")
+    print(f"verdict  {verdict_line}")
+
+
+def show_money(money: dict[str, str]) -> None:
+    """Each amount as it stands on the chain; the three parts add up to the deposit."""
+    sums = {name: str(Money(int(money[name]), USDC)) for name in ("deposit", "paid", "fee", "refunded")}
+    print(f"money    deposit {sums['deposit']} = paid {sums['paid']} + fee {sums['fee']} + refunded {sums['refunded']}")
+
+
+def show_figures(evaluation: dict[str, dict[str, Json]]) -> None:
+    base, adapter = evaluation["base"], evaluation["adapter"]
+    if adapter["loss"] is None:
+        return
+    print("                  base   adapter")
+    if adapter["exact_match"] is not None:
+        print(f"exact match   {base['exact_match']:8.1%}  {adapter['exact_match']:8.1%}")
+    print(f"loss          {base['loss']:8.3f}  {adapter['loss']:8.3f}")
+
+
+def show_checks(checks: Sequence[Check]) -> None:
+    for check in checks:
+        print(f"{check.number:3}  {check.word:15} {check.text}{f': {check.why}' if check.why else ''}")

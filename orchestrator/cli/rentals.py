@@ -1,0 +1,38 @@
+"""`sealtune rentals`: every lease of ours that is open, on this machine or not, and what it costs per hour."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from .options import JSON
+
+if TYPE_CHECKING:
+    from ..sweep import Leftover
+
+
+def rentals(json: bool = JSON) -> None:
+    """List open leases: in use, detached, paused, leaked or unknown here."""
+    from .desk import Desk
+    from .leftovers import leftovers
+    from .render import show_json
+
+    found = [row(left) for left in leftovers(Desk.open())]
+    if json:
+        show_json({"rentals": found})
+        return
+    if not found:
+        typer.echo("no open rentals")
+    for one in found:
+        typer.echo(f"{one['rental']:40} {one['state']:9} {one['rate']:24} owes {', '.join(one['owed']) or 'its deposit'}")
+    if any(one["state"] in ("leaked", "unknown") for one in found):
+        typer.echo("hint: sealtune end --leaked", err=True)
+
+
+def row(left: Leftover) -> dict[str, Any]:
+    lease = left.lease
+    per_hour = lease.rate.per_hour if lease else None
+    return {"rental": f"{left.run}/{left.scope}", "run": left.run, "state": left.state,
+            "market": lease.market if lease else None, "lease": lease.lease_id if lease else None,
+            "rate": str(lease.rate) if lease else "unknown", "per_hour": str(per_hour.units) if per_hour else None,
+            "owed": sorted({o.what for o in left.owed})}

@@ -1,0 +1,23 @@
+"""`sealtune resume RUN`: go on where a run stands, whatever stopped it."""
+from __future__ import annotations
+
+import typer
+
+from .options import JSON, ON_INTERRUPT, UNDERSTAND, YES
+
+
+def resume(
+    run: str = typer.Argument(..., help="The run's name, as `sealtune status` shows it."),
+    yes: bool = YES, understand: bool = UNDERSTAND, on_interrupt: str = ON_INTERRUPT, json: bool = JSON,
+) -> None:
+    """Go on with a run that was interrupted, crashed or left alone."""
+    from .. import wiring
+    from ..domain.names import RunId
+    from .desk import Desk
+    from .person import Terminal
+    from .play import play
+
+    desk = Desk.open(yes)
+    lab = desk.is_lab(wiring.run_file_of(desk.settings, RunId(run)))
+    person = Terminal(yes, understand or desk.settings.policy.operator_can_read, on_interrupt, exempt=lab)
+    raise typer.Exit(play(desk, RunId(run), person, json))

@@ -1,0 +1,122 @@
+"""What a person sees while a run goes on: one live line on a terminal, plain lines elsewhere, nothing for --json.
+
+Never raises, never blocks, decides nothing. Text of the node arrives here already sanitised.
+"""
+from __future__ import annotations
+
+import sys
+import time
+
+from ..domain.document import decode
+from ..domain.event import Event, Kind
+from ..domain.evidence import HardwareReport
+from ..domain.progress import Arrived, Finished, Record, RecordKind, Seen
+
+WORDS = {
+    "check": "checking the data", "model": "resolving the base model", "seal": "sealing the data", "open": "renting a node",
+    "meet": "waiting for the node", "arm": "setting the dead-man's switch", "inspect": "inspecting the hardware",
+    "install": "installing the pinned environment", "challenge": "challenging the hardware",
+    "fetch": "fetching the base model", "ship": "shipping ciphertext", "start": "starting the training",
+    "hold": "paying for the next slice", "collect": "opening and checking the adapter", "stop": "stopping the job",
+    "wipe": "wiping the node", "report": "signing the report", "end": "ending the lease", "settle": "settling the deposit",
+    "destroy": "destroying the lease's keys", "forget": "destroying the run's key",
+}
+EVERY_SECONDS = 5                        # a plain line of progress at most this often
+
+
+class Silent:
+    """The observer of --json."""
+
+    def event(self, event: Event) -> None: ...
+    def seen(self, seen: Seen) -> None: ...
+
+
+class Lines:
+    """One line a step, and a line of progress every few seconds."""
+
+    def __init__(self) -> None:
+        self._last = 0.0
+
+    def event(self, event: Event) -> None:
+        for text in told(event):
+            self.say(text)
+
+    def seen(self, seen: Seen) -> None:
+        text = watched(seen)
+        if text and (not is_step(seen) or time.monotonic() - self._last > EVERY_SECONDS):
+            self._last = time.monotonic()
+            self.say(text)
+
+    def say(self, text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
+
+
+class Live(Lines):
+    """The same on a terminal, with the training's progress in one live line."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        from rich.console import Console
+        from rich.status import Status
+
+        self._console = Console(stderr=True, highlight=False, markup=False)
+        self._status = Status("", console=self._console)
+
+    def event(self, event: Event) -> None:
+        super().event(event)
+        if event.kind is Kind.INTENDED and event.deed.step in WORDS:
+            self._status.update(WORDS[event.deed.step])
+            self._status.start()
+        elif event.deed.step in ("settle", "destroy", "forget") and event.kind is not Kind.INTENDED:
+            self._status.stop()
+
+    def seen(self, seen: Seen) -> None:
+        if text := watched(seen):
+            self._status.update(text)
+
+    def say(self, text: str) -> None:
+        self._console.print(text)
+
+
+def screen(json: bool) -> Silent | Lines:
+    if json:
+        return Silent()
+    return Live() if sys.stderr.isatty() else Lines()
+
+
+def told(event: Event) -> list[str]:
+    """What a journal row means to a person; [] for most."""
+    step = event.deed.step
+    if event.kind is Kind.INTENDED:
+        return [WORDS[step]] if step in WORDS else []
+    if event.kind is Kind.WAIVED:
+        return [f"  waived: {step} of {event.deed.scope}: {event.public}"]
+    if event.kind is Kind.NOTED and step == "left" and event.public["reason"] != "done":
+        return [f"  leaving the node: {event.public['reason']}"]
+    if event.kind is Kind.DONE and step in ("inspect", "challenge"):
+        report = decode(HardwareReport, event.public, event.private)
+        return [f"  {'simulated hardware; ' if report.simulated else ''}{c.text}: {c.word}{f' ({c.why})' if c.why else ''}"
+                for c in report.checks if c.word in ("failed", "not checked")]
+    return []
+
+
+def watched(seen: Seen) -> str:
+    match seen:
+        case Record(kind=RecordKind.STEP):
+            of = f"/{seen.get('of')}" if seen.get("of") else ""
+            return f"  step {seen.get('step')}{of}  loss {seen.get('loss')}  lr {seen.get('lr')}  {seen.get('tok_s')} tok/s"
+        case Record(kind=RecordKind.PHASE):
+            return f"  {seen.get('phase')}"
+        case Record(kind=RecordKind.ERROR):
+            return f"  error: {seen.get('type')} at {seen.get('where')}"
+        case Record(kind=RecordKind.ADVICE):
+            return f"  advice: {seen.get('rule')}: {seen.get('did')}"
+        case Arrived(file):
+            return f"  home: {file.name}, {file.size} bytes"
+        case Finished(how):
+            return f"  training {how}"
+    return ""
+
+
+def is_step(seen: Seen) -> bool:
+    return isinstance(seen, Record) and seen.kind is RecordKind.STEP
