@@ -9,7 +9,7 @@ from ..errors import Transient
 from .rpc import Rpc
 
 GWEI = 10**9
-POLYGON = (137, 80002)
+POLYGON, LAB = (137, 80002), 31337
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,27 +24,28 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Fees:
+    """A bid. Wei per gas."""
+
     tip: int
-    most: int                            # per gas, base fee included
+    most: int                            # base fee included
 
 
 def policy_for(chain_id: int, most: int | None = None) -> Policy:
     """Polygon's nodes demand 25 gwei and many suggest 30. A lab mines at once and forgets nothing."""
     if chain_id in POLYGON:
         return Policy(25 * GWEI, 30 * GWEI, 16, most)
-    return Policy(0, GWEI, 0 if chain_id == 31337 else 16, most)
+    return Policy(0, GWEI, 0 if chain_id == LAB else 16, most)
 
 
-def today(rpc: Rpc, policy: Policy) -> Fees:
-    """The bid for now. Transient where the chain is dearer than the user's ceiling."""
+def today(rpc: Rpc, policy: Policy) -> tuple[Fees, int]:
+    """(the bid for now, the next block's base fee). Transient where the chain is dearer than the user's ceiling."""
     base, tips = rpc.tips(10)
     tip = max(policy.usual_tip, int(statistics.median(tips)) if tips else 0)
-    most = 2 * base + tip
-    if policy.most is not None and most > policy.most:
-        if base + policy.least_tip > policy.most:
-            raise Transient(f"gas costs {base / GWEI:.1f} gwei, above your ceiling of {policy.most / GWEI:.1f}")
-        most, tip = policy.most, max(policy.least_tip, min(tip, policy.most - base))
-    return Fees(tip, most)
+    if policy.most is None or 2 * base + tip <= policy.most:
+        return Fees(tip, 2 * base + tip), base
+    if base + policy.least_tip > policy.most:
+        raise Transient(f"gas costs {base / GWEI:.1f} gwei, above your ceiling of {policy.most / GWEI:.1f}")
+    return Fees(min(tip, policy.most - base), policy.most), base
 
 
 def outbid(old: Fees, now: Fees) -> Fees:
@@ -52,6 +53,6 @@ def outbid(old: Fees, now: Fees) -> Fees:
     return Fees(max(now.tip, old.tip + old.tip // 8 + 1), max(now.most, old.most + old.most // 8 + 1))
 
 
-def too_low(old: Fees, now: Fees, base: int) -> bool:
-    """Whether a waiting bid has no chance any more, or others pay clearly more."""
-    return old.most < base + min(old.tip, 1) or now.tip * 8 > old.tip * 9
+def hopeless(old: Fees, now: Fees, base: int, policy: Policy) -> bool:
+    """Whether a waiting bid cannot be taken any more, or others pay clearly more."""
+    return old.most < base + policy.least_tip or old.tip < policy.least_tip or now.tip * 8 > old.tip * 9

@@ -60,17 +60,22 @@ class Chain:
         self.headers: list[BlockHeaderAPI] = [self._chain.get_canonical_head()]
         self._replay()
         # Seconds by which the clock was moved. A chain whose clock was ahead stays ahead.
-        self._ahead = max(0, self.headers[-1].timestamp - int(time.time()))
+        self._ahead = max(0, self._lead)
 
     # ---- time ----
 
     def advance(self, seconds: int) -> None:
-        self._ahead += seconds
+        """From where the clock stands: several blocks in one second have pushed it already."""
+        self._ahead = max(self._ahead, self._lead) + seconds
 
     @property
     def pending_time(self) -> int:
         """Time goes on without blocks; a block is never older than its parent, nor as old."""
         return max(int(time.time()) + self._ahead, self.headers[-1].timestamp + 1)
+
+    @property
+    def _lead(self) -> int:
+        return self.headers[-1].timestamp - int(time.time())
 
     # ---- writes: every one is a block, and a line of the file ----
 

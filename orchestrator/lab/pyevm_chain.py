@@ -132,10 +132,11 @@ class Methods:
 
     def _logs(self, query: Mapping[str, Any]) -> list[dict[str, Any]]:
         first, last = _int(query["fromBlock"]), _int(query["toBlock"])
-        wanted = query.get("topics", [])
+        wanted, of = query.get("topics", []), query["address"]
+        addresses = {a.lower() for a in (of if isinstance(of, list) else [of])}
         found = [log for mined in self._chain.all_mined() if first <= mined.header.block_number <= last
                  for log in self._logs_of(mined)]
-        return [log for log in found if log["address"] == query["address"].lower()
+        return [log for log in found if log["address"] in addresses
                 and all(w is None or w == t for w, t in zip(wanted, log["topics"], strict=False))]
 
 
@@ -143,6 +144,7 @@ class Handler(BaseHTTPRequestHandler):
     """One question a request. `methods` and `lock` are set by `serve`."""
 
     protocol_version = "HTTP/1.1"
+    wbufsize = -1                        # one packet an answer, or each waits for the last one to be acknowledged
     methods: Methods
     lock: threading.Lock
 

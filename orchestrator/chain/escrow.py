@@ -1,0 +1,281 @@
+"""The port Escrow on a real chain: rent, extend and close through the contract, by its own views and rules.
+
+Reads storage, not logs, so an empty laptop with the wallet sees everything. Every write asks first whether it is
+done already, and goes through the sender, which makes each intent happen at most once; the rental's id, chosen by
+the renter, is the second lock. Knows no market, no run and no journal.
+"""
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from ..domain.escrow import EscrowFacts, Quote, Ready, Rental
+from ..domain.lease import Access
+from ..domain.money import POL, Money
+from ..domain.names import LeaseKey
+from ..errors import NoFunds, NothingMade, OfferGone, Unreachable
+from ..ports import Outbox
+from . import checks, codecheck, contracts, fees, typed, views
+from .refusals import RentalExists, TooLate, WrongState
+from .rpc import Contract, Rpc
+from .sender import Sender
+from .wallet import Wallet
+
+# Measured on the lab's chain: approve, create, extendTo, end. For the estimate shown before paying, never for sending.
+GAS_OF_A_LIFE = 56_000 + 430_000 + 95_000 + 165_000
+HARDWARE = 1                             # the contract's reason code of a rejection
+_PAGE = 50
+_CLOSING = ("cancel", "reject", "end")
+
+
+class ChainEscrow:
+    """One wallet, one escrow, one chain node. The chain is not asked before the first question."""
+
+    def __init__(self, rpc: Rpc, wallet: Wallet, outbox: Outbox, facts: EscrowFacts, sender: Sender | None = None,
+                 max_fee_per_gas: int | None = None) -> None:
+        self._rpc, self._wallet, self._expected, self._checked = rpc, wallet, facts, False
+        self._policy = fees.policy_for(facts.chain_id, max_fee_per_gas)
+        self._sender = sender or Sender(rpc, wallet, outbox, facts.chain_id, self._policy)
+
+    # ---- what it is ----
+
+    @property
+    def account(self) -> str:
+        return self._wallet.address
+
+    def facts(self) -> EscrowFacts:
+        if not self._checked:
+            codecheck.check(self._rpc, self._expected)
+            self._checked = True
+        return self._expected
+
+    def now(self) -> int:
+        """The newest block's time, or the next one's where the node says it: a quiet chain's clock goes on too."""
+        newest = self._rpc.block("latest").timestamp
+        try:
+            return max(newest, self._rpc.block("pending").timestamp)
+        except Unreachable:
+            return newest
+
+    def gas_of_a_life(self) -> Money:
+        bid, base = fees.today(self._rpc, self._policy)
+        return Money(GAS_OF_A_LIFE * (base + bid.tip), POL)
+
+    # ---- what others signed, and what we sign ----
+
+    def check_quote(self, quote: Quote, signature: str) -> None:
+        digest = checks.quote(self.facts(), self.account, quote, signature, self.now())
+        if self._escrow.read("quoteSpent", digest):
+            raise OfferGone("the quote was used or taken back")
+
+    def check_ready(self, rental: Rental, ready: Ready, signature: str) -> Access:
+        return checks.ready(self.facts(), rental, ready, signature, self.now())
+
+    def sign_request(self, method: str, path: str, body: bytes, rental_id: str) -> Mapping[str, str]:
+        request = typed.ApiRequest(method, path, typed.body_hash(body), rental_id, int(time.time()),
+                                   "0x" + secrets.token_hex(32))
+        return typed.request_headers(self._expected, self._wallet, request)
+
+    # ---- rentals ----
+
+    def rental_id(self, key: LeaseKey) -> str:
+        return typed.rental_id(self._expected, self.account, key)
+
+    def view(self, rental_id: str) -> Rental:
+        """Where there is none, but a deposit for it was signed that may still happen, that is brought to its end first:
+        "none" is a proof. OutcomeUnknown while it cannot be."""
+        found = self._read(rental_id)
+        if found.status == "none" and self._sender.unfinished(f"create:{rental_id}"):
+            with self._sender.turn(rental_id):
+                return self._read(rental_id)
+        return found
+
+    def create(self, key: LeaseKey, quote: Quote, signature: str, seconds: int, deposit: int,
+               access_hash: str) -> Rental:
+        """`deposit`: the most it may cost; what the quote asks for is taken."""
+        id = self.rental_id(key)
+        with self._sender.turn(id):
+            found = self._read(id)
+            if found.status != "none":
+                return found
+            self.check_quote(quote, signature)
+            due = _price_ahead(quote.pricePerHour, seconds)
+            if due > deposit:
+                raise NothingMade(f"{seconds} s cost {due} base units, {deposit} were allowed")
+            data = self._encode("create", _word(key), _struct(quote), bytes.fromhex(signature[2:]), seconds, due,
+                                _word(access_hash))
+            self._allow(id, due)
+            self._open(id, data)
+        return self._read(id)
+
+    def _open(self, id: str, data: bytes) -> None:
+        try:
+            self._sender.send(f"create:{id}", self._expected.escrow, data)
+        except RentalExists:
+            pass                         # then it is there, which is all that was asked for
+        except TooLate as late:
+            raise OfferGone(str(late)) from late
+
+    def extend_to(self, rental_id: str, seconds: int, total_at_most: int) -> Rental:
+        """To an absolute total; there already, or beyond: as it is. NothingMade if it would cost more in total."""
+        with self._sender.turn(rental_id):
+            found = self._must_exist(rental_id)
+            if found.seconds >= seconds:
+                return found
+            total = _price_ahead(found.price_per_hour, seconds)
+            if total > total_at_most:
+                raise NothingMade(f"{seconds} s would cost {total} base units in all, {total_at_most} were allowed")
+            data = self._encode("extendTo", rental_id, seconds, total_at_most - found.deposit)
+            self._allow(rental_id, total - found.deposit)
+            self._sender.send(self._sender.fresh_key(f"extend:{rental_id}"), self._expected.escrow, data)
+        return self._read(rental_id)
+
+    def close(self, rental_id: str, hardware: bool, evidence: str, report: str) -> Rental:
+        with self._sender.turn(rental_id):
+            for _ in range(len(_CLOSING)):           # somebody may move it while we sign, but only forward
+                found = self._must_exist(rental_id)
+                if found.status == "closed":
+                    return found
+                reject = hardware and self.now() <= found.inspect_until
+                verb, *rest = _closing_call(found, reject, evidence, report)
+                data = self._encode(verb, rental_id, *rest)
+                try:
+                    self._sender.send(f"{verb}:{rental_id}", self._expected.escrow, data)
+                    break
+                except (WrongState, TooLate):
+                    continue
+        return self._read(rental_id)
+
+    def closing_transaction(self, rental: Rental) -> str | None:
+        ours = self._sender.mined_hash(f"{verb}:{rental.id}" for verb in _CLOSING)
+        if ours is not None or not rental.closed_at:
+            return ours
+        block = self._block_at(rental.closed_at)
+        topic = _event_topic("RentalClosed")
+        try:
+            found = self._rpc.logs(self._expected.escrow, (topic, rental.id), block, block + 4)
+        except Unreachable:
+            return None                  # nodes limit this as they like, and it is only a hint
+        return found[-1] if found else None
+
+    def open_rentals(self) -> Sequence[Rental]:
+        self.facts()
+        at = self._rpc.block("latest").number
+        ids: list[str] = []
+        cursor = 0
+        while True:
+            page, cursor = self._escrow.read("openRentals", self.account, False, cursor, _PAGE, at=at)
+            ids += ["0x" + bytes(one).hex() for one in page]
+            if not cursor:
+                break
+        now = self.now()
+        return [views.rental(id, raw, now) for first in range(0, len(ids), _PAGE)
+                for id, raw in self._many(ids[first:first + _PAGE], at)]
+
+    # ---- money ----
+
+    def credit(self) -> int:
+        self.facts()
+        return int(self._escrow.read("creditOf", self.account))
+
+    def withdraw(self) -> None:
+        with self._sender.turn("withdraw"):
+            if self.credit():
+                self._sender.send(self._sender.fresh_key("withdraw"), self._expected.escrow, self._encode("withdraw"))
+
+    def spent(self, rental_id: str) -> Money:
+        keys = [f"{verb}:{rental_id}" for verb in ("create", *_CLOSING)]
+        return Money(self._sender.spent(keys, [f"approve:{rental_id}", f"extend:{rental_id}"]), POL)
+
+    def _allow(self, rental_id: str, amount: int) -> None:
+        """Let the escrow take exactly this, in our turn, so that nobody of ours takes it for something else."""
+        owned, allowed = self._token.read("balanceOf", self.account), self._token.read(
+            "allowance", self.account, self._expected.escrow)
+        if owned < amount:
+            raise NoFunds(f"{self.account} has {_usdc(owned)}, {_usdc(amount)} are needed",
+                          hint="send it some USDC, the native one of this chain")
+        if allowed < amount:
+            data = self._token.encode("approve", self._expected.escrow, amount)
+            self._sender.send(self._sender.fresh_key(f"approve:{rental_id}"), self._expected.token, data)
+
+    # ---- reading ----
+
+    @cached_property
+    def _escrow(self) -> Contract:
+        return self._rpc.contract(self._expected.escrow, contracts.load("RentalEscrow").abi)
+
+    @cached_property
+    def _token(self) -> Contract:
+        return self._rpc.contract(self._expected.token, contracts.usdc().token_abi)
+
+    def _encode(self, name: str, *arguments: Any) -> bytes:
+        return self._escrow.encode(name, *arguments)
+
+    def _read(self, rental_id: str) -> Rental:
+        self.facts()
+        return views.rental(rental_id, self._escrow.read("rental", rental_id), self.now())
+
+    def _must_exist(self, rental_id: str) -> Rental:
+        found = self._read(rental_id)
+        if found.status == "none":
+            raise NothingMade(f"there is no rental {rental_id}")
+        return found
+
+    def _many(self, ids: Sequence[str], at: int) -> Sequence[tuple[str, Any]]:
+        return list(zip(ids, self._escrow.read("rentals", ids, at=at), strict=True))
+
+    def _block_at(self, timestamp: int) -> int:
+        """The first block that is not older."""
+        low, high = 0, self._rpc.block("latest").number
+        while low < high:
+            middle = (low + high) // 2
+            if self._rpc.block(middle).timestamp < timestamp:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+
+def connect(url: str, wallet: Wallet, outbox: Outbox, facts: EscrowFacts,
+            max_fee_per_gas: int | None = None) -> ChainEscrow:
+    """What the wiring calls. `facts` from the settings; `max_fee_per_gas` in wei, the user's ceiling."""
+    return ChainEscrow(Rpc(url), wallet, outbox, facts, max_fee_per_gas=max_fee_per_gas)
+
+
+def _closing_call(rental: Rental, reject: bool, evidence: str, report: str) -> tuple[Any, ...]:
+    if rental.status in ("funded", "no-show"):
+        return ("cancel",)
+    if reject:
+        return "reject", HARDWARE, _word(evidence)
+    return "end", _word(report)
+
+
+def _price_ahead(per_hour: int, seconds: int) -> int:
+    """As the contract rounds: up."""
+    return -(-per_hour * seconds // 3600)
+
+
+def _word(text: str) -> str:
+    return "0x" + typed.bytes32(text).hex()
+
+
+def _struct(quote: Quote) -> tuple[Any, ...]:
+    from eth_utils.address import to_checksum_address
+
+    addresses = ("provider", "renter", "feeRecipient")
+    return tuple(to_checksum_address(getattr(quote, name)) if name in addresses else getattr(quote, name)
+                 for name in Quote.__dataclass_fields__)
+
+
+def _event_topic(name: str) -> str:
+    from eth_utils.abi import event_abi_to_log_topic
+
+    entry: Any = next(e for e in contracts.load("RentalEscrow").abi if e["type"] == "event" and e["name"] == name)
+    return "0x" + bytes(event_abi_to_log_topic(entry)).hex()
+
+
+def _usdc(units: int) -> str:
+    return f"{units / 10**6:.6f} USDC"

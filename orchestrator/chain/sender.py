@@ -1,0 +1,243 @@
+"""Transactions that happen once: sign, keep on disk, send the same bytes, ask by hash.
+
+An intent has a key. Its attempts share one nonce, so at most one of them can ever be mined; they are kept before
+they are sent, so a crash at any point leaves bytes that can be sent again and nothing else. A new nonce is taken only
+when the old one is provably gone: used up by another transaction, deep enough, and none of ours was it. Whoever wants
+to sign finishes first what this wallet left unfinished; a transaction behind a gap would wait for ever anyway.
+
+Waits for inclusion, bounded; repeats nothing on its own. The lock of a wallet is held for a whole turn.
+"""
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count, groupby
+from typing import Any
+
+from ..errors import NoFunds, NothingMade, OutcomeUnknown, Refused, Transient
+from ..ports import Attempt, Outbox
+from . import fees
+from .fees import Fees, Policy
+from .rpc import Receipt, Rpc
+from .wallet import Wallet
+
+WAIT_S = 20
+_LOOK_EVERY_S = 0.2
+_GAS_HINT = "send it some of the chain's own coin"
+
+
+@dataclass(frozen=True, slots=True)
+class Signed:
+    """One attempt: what the outbox keeps."""
+
+    nonce: int
+    raw: bytes
+    hash: str
+
+
+class Sender:
+    """For one wallet on one chain. Everything but `turn` and `spent` is called inside a turn."""
+
+    def __init__(self, rpc: Rpc, wallet: Wallet, outbox: Outbox, chain_id: int, policy: Policy, wait_s: float = WAIT_S,
+                 pause: Callable[[float], object] | None = None) -> None:
+        self._rpc, self._wallet, self._outbox, self._policy = rpc, wallet, outbox, policy
+        self._chain_id, self._wait_s, self._pause = chain_id, wait_s, pause or threading.Event().wait
+        self._name = f"{chain_id}:{wallet.address}"
+        self._next_nonce = 0             # a node that lags behind does not make us use one twice
+
+    @contextlib.contextmanager
+    def turn(self, own: str) -> Iterator[None]:
+        """Be the one who signs for this wallet, with nothing unfinished before. `own`: a part of the keys of the
+        intent that this turn is for; what is unfinished there is OutcomeUnknown, anything else only Transient."""
+        with self._outbox.lock(self._name):
+            for key, attempts in _by_key(self._outbox.pending(self._name)):
+                self._finish_earlier(key, attempts, own)
+            yield
+
+    def unfinished(self, own: str) -> bool:
+        """Whether something that was signed for this intent may still happen. Needs no turn."""
+        return any(own in key for key, _ in self._outbox.pending(self._name))
+
+    def send(self, key: str, to: str, data: bytes) -> Receipt:
+        """The receipt of this intent, which is signed now if it never was, or if all that was signed is dead.
+
+        NothingMade: refused, before or after signing. NoFunds, Unreachable: before. OutcomeUnknown: after."""
+        earlier = self._outbox.attempts(self._name, key)
+        if earlier and (receipt := self._finish(key, earlier)) is not None and receipt.ok:
+            return receipt
+        signed = self._sign(self._fields(to, data))
+        self._outbox.keep(self._name, key, signed)
+        receipt = self._see_through(key, [signed])
+        return self._must_be_ok(receipt, to, data)
+
+    def fresh_key(self, stem: str) -> str:
+        """For what may rightly be done again later: the stem with the first number that was never used."""
+        return next(key for key in _numbered(stem) if not self._outbox.attempts(self._name, key))
+
+    def spent(self, keys: Iterable[str], stems: Iterable[str]) -> int:
+        """Wei that all transactions of these intents cost, failed ones included. Needs no turn."""
+        attempts = [a for key in keys for a in self._outbox.attempts(self._name, key)]
+        for stem in stems:
+            for key in _numbered(stem):
+                if not (found := self._outbox.attempts(self._name, key)):
+                    break
+                attempts += found
+        receipts = [r for a in attempts if (r := self._rpc.receipt(a.hash)) is not None]
+        return sum(r.gas_used * r.gas_price for r in receipts)
+
+    def mined_hash(self, keys: Iterable[str]) -> str | None:
+        """The first of these intents' transactions that was mined and did something. Needs no turn."""
+        for key in keys:
+            for attempt in self._outbox.attempts(self._name, key):
+                receipt = self._rpc.receipt(attempt.hash)
+                if receipt is not None and receipt.ok:
+                    return receipt.hash
+        return None
+
+    # ---- what was begun ----
+
+    def _finish_earlier(self, key: str, attempts: Sequence[Attempt], own: str) -> None:
+        try:
+            self._finish(key, attempts)
+        except (OutcomeUnknown, Transient, Refused) as doubt:
+            if own in key:
+                raise OutcomeUnknown(str(doubt), hint=doubt.hint) from doubt
+            raise Transient(f"an earlier transaction of this wallet ({key}) is not through yet: {doubt}",
+                            hint=doubt.hint) from doubt
+
+    def _finish(self, key: str, attempts: Sequence[Attempt]) -> Receipt | None:
+        """Bring an intent to its end: the receipt, or None when none of its bytes can ever be mined.
+
+        Attempts on an older nonce are dead, or there would be no newer one, unless a reorganisation revived one."""
+        open_ones = [a for a in attempts if a.nonce == attempts[-1].nonce]
+        receipt = self._receipt_of(attempts)
+        if receipt is not None and (receipt.ok or receipt.hash in {a.hash for a in open_ones}):
+            self._conclude(key, receipt)
+            return receipt
+        if self._is_gone(open_ones[-1].nonce):
+            if (late := self._receipt_of(open_ones)) is not None:
+                self._conclude(key, late)
+                return late
+            self._outbox.conclude(self._name, key, "dead")
+            return None
+        return self._see_through(key, [*open_ones[:-1], self._renewed(key, open_ones[-1])])
+
+    def _see_through(self, key: str, attempts: Sequence[Attempt]) -> Receipt:
+        """Send the newest and wait for any of them. From here on every doubt is OutcomeUnknown."""
+        newest, problem = attempts[-1], ""
+        try:
+            if self._rpc.broadcast(newest.raw) == "fee":
+                newest = self._outbid(key, newest)
+                attempts = [*attempts, newest]
+                self._rpc.broadcast(newest.raw)
+        except (NoFunds, OutcomeUnknown, Transient, Refused) as doubt:
+            problem = str(doubt)
+        receipt = self._await(attempts)
+        if receipt is None:
+            why = f": {problem}" if problem else ""
+            raise OutcomeUnknown(f"transaction {newest.hash} was signed but is not in a block yet{why}",
+                                 hint="the same command again sends the same bytes")
+        self._conclude(key, receipt)
+        return receipt
+
+    def _await(self, attempts: Sequence[Attempt]) -> Receipt | None:
+        deadline = time.monotonic() + self._wait_s
+        while True:
+            with contextlib.suppress(Transient, Refused):    # a node that does not answer says nothing either way
+                if (receipt := self._receipt_of(attempts)) is not None:
+                    return receipt
+            if time.monotonic() >= deadline:
+                return None
+            self._pause(_LOOK_EVERY_S)
+
+    def _receipt_of(self, attempts: Sequence[Attempt]) -> Receipt | None:
+        found = [r for a in reversed(attempts) if (r := self._rpc.receipt(a.hash)) is not None]
+        return next((r for r in found if r.ok), found[0] if found else None)
+
+    def _is_gone(self, nonce: int) -> bool:
+        """Whether the nonce was used up so long ago that no reorganisation brings it back. Transient: not yet."""
+        if self._rpc.nonce(self._wallet.address) <= nonce:
+            return False
+        if self._policy.depth == 0:
+            return True
+        at = max(0, self._rpc.block().number - self._policy.depth)
+        if self._rpc.nonce(self._wallet.address, at) > nonce:
+            return True
+        raise OutcomeUnknown(f"nonce {nonce} was used by another transaction, which is not final yet")
+
+    def _conclude(self, key: str, receipt: Receipt) -> None:
+        self._outbox.conclude(self._name, key, "mined" if receipt.ok else "dead")
+
+    def _must_be_ok(self, receipt: Receipt, to: str, data: bytes) -> Receipt:
+        if receipt.ok:
+            return receipt
+        self._rpc.gas_for(self._wallet.address, to, data)    # usually says why, now as then
+        raise NothingMade(f"transaction {receipt.hash} was mined and reverted")
+
+    # ---- signing ----
+
+    def _fields(self, to: str, data: bytes) -> dict[str, Any]:
+        """A transaction for the next nonce. The contract is asked first, so what it refuses costs nothing."""
+        from eth_utils.address import to_checksum_address
+
+        me = self._wallet.address
+        gas = self._rpc.gas_for(me, to, data) * 5 // 4 + 5_000
+        bid, _ = fees.today(self._rpc, self._policy)
+        if (owned := self._rpc.balance(me)) < gas * bid.most:
+            raise NoFunds(f"{me} has {_coin(owned)}, this transaction may cost {_coin(gas * bid.most)}", hint=_GAS_HINT)
+        nonce = max(self._rpc.nonce(me, "pending"), self._next_nonce)
+        return {"chainId": self._chain_id, "nonce": nonce, "to": to_checksum_address(to), "value": 0, "data": data,
+                "gas": gas, "maxFeePerGas": bid.most, "maxPriorityFeePerGas": bid.tip}
+
+    def _sign(self, fields: Mapping[str, Any]) -> Signed:
+        raw, hash = self._wallet.sign_transaction(fields)
+        self._next_nonce = max(self._next_nonce, fields["nonce"] + 1)
+        return Signed(fields["nonce"], raw, hash)
+
+    def _renewed(self, key: str, attempt: Attempt) -> Attempt:
+        """The attempt itself, or a replacement if its bid has become hopeless."""
+        bid, base = fees.today(self._rpc, self._policy)
+        old = _bid_of(attempt)
+        return self._outbid(key, attempt) if fees.hopeless(old, bid, base, self._policy) else attempt
+
+    def _outbid(self, key: str, attempt: Attempt) -> Attempt:
+        """The same call on the same nonce for more, kept before it is sent."""
+        bid, _ = fees.today(self._rpc, self._policy)
+        higher = fees.outbid(_bid_of(attempt), bid)
+        if self._policy.most is not None and higher.most > self._policy.most:
+            return attempt
+        signed = self._sign({**_fields_of(attempt), "maxFeePerGas": higher.most, "maxPriorityFeePerGas": higher.tip})
+        self._outbox.keep(self._name, key, signed)
+        return signed
+
+
+def _by_key(pending: Sequence[tuple[str, Attempt]]) -> Iterator[tuple[str, list[Attempt]]]:
+    """Open attempts by intent; one intent's attempts share a nonce, so they stand together."""
+    for key, rows in groupby(pending, key=lambda row: row[0]):
+        yield key, [attempt for _, attempt in rows]
+
+
+def _numbered(stem: str) -> Iterator[str]:
+    return (f"{stem}:{number}" for number in count())
+
+
+def _fields_of(attempt: Attempt) -> dict[str, Any]:
+    """A signed transaction's fields, without its signature."""
+    from eth_account.typed_transactions.typed_transaction import TypedTransaction
+    from hexbytes import HexBytes
+
+    fields = TypedTransaction.from_bytes(HexBytes(attempt.raw)).as_dict()
+    wanted = ("chainId", "nonce", "to", "value", "data", "gas", "maxFeePerGas", "maxPriorityFeePerGas")
+    return {name: fields[name] for name in wanted}
+
+
+def _bid_of(attempt: Attempt) -> Fees:
+    fields = _fields_of(attempt)
+    return Fees(fields["maxPriorityFeePerGas"], fields["maxFeePerGas"])
+
+
+def _coin(wei: int) -> str:
+    return f"{wei / 10**18:.6f} POL"
