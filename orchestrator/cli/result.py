@@ -18,7 +18,8 @@ T = TypeVar("T")
 NO_FIGURES = {"exact_match": None, "loss": None}
 
 
-def result(run: RunId, home: Path, rows: Sequence[Event], verdict: str | None, problem: SealtuneError | None) -> dict[str, Json]:
+def result(run: RunId, home: Path, rows: Sequence[Event], verdict: str | None,
+           problem: SealtuneError | None) -> dict[str, Json]:
     """Every key, always. Amounts are strings in base units; `paid` goes to the provider, without the fee."""
     scopes = [s for s in dict.fromkeys(e.deed.scope for e in rows) if s.startswith("lease-")]
     adapter = _value(rows, scopes, steps.COLLECT.name, Adapter)

@@ -145,3 +145,17 @@ def _unknown(code: str, status: int = 404, commit: str | None = None) -> Respons
     from starlette.responses import JSONResponse
     headers = {"X-Error-Code": code, "X-Error-Message": "not here"}
     return JSONResponse({"error": code}, status, {**headers, "X-Repo-Commit": commit} if commit else headers)
+
+
+def main(argv: list[str]) -> int:
+    """`python -m orchestrator.lab.hub FOLDER PORT`: serves until it is ended."""
+    import uvicorn
+
+    uvicorn.run(app(Path(argv[1])), host="127.0.0.1", port=int(argv[2]), log_level="warning", access_log=False)
+    return 0
+
+
+if __name__ == "__main__":
+    import sys
+
+    sys.exit(main(sys.argv))

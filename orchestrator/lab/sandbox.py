@@ -35,7 +35,7 @@ class Sandbox:
 def prepare(folder: Path) -> Sandbox:
     """Make it, or take it as it stands. Refused when no python can be run inside."""
     uid = _uid(folder) if os.geteuid() == 0 else None
-    base = folder if uid is None or _reachable(folder) else _elsewhere(folder)
+    base = folder if uid is None or reachable(folder) else open_base(folder)
     home = base / "home"
     home.mkdir(mode=0o700, exist_ok=True)
     if uid is not None:
@@ -46,8 +46,8 @@ def prepare(folder: Path) -> Sandbox:
 
 def remove(folder: Path) -> None:
     """Take away the home with all that renters left in it, and what lies outside the lab's folder."""
-    if os.geteuid() == 0 and not _reachable(folder):
-        shutil.rmtree(_elsewhere(folder), ignore_errors=True)
+    if os.geteuid() == 0 and not reachable(folder):
+        shutil.rmtree(open_base(folder), ignore_errors=True)
     shutil.rmtree(folder / "home", ignore_errors=True)
 
 
@@ -75,12 +75,12 @@ def _uid(folder: Path) -> int:
     raise Refused("no free user number for the lab's node")
 
 
-def _reachable(folder: Path) -> bool:
+def reachable(folder: Path) -> bool:
     """May an unprivileged uid walk down to it? (The folder itself is opened for walking when it is used.)"""
     return all(parent.stat().st_mode & stat.S_IXOTH for parent in folder.parents)
 
 
-def _elsewhere(folder: Path) -> Path:
+def open_base(folder: Path) -> Path:
     """A folder of ours, outside, that everybody may walk through: in the system's folder for temporary files."""
     base = Path(tempfile.gettempdir()) / f"sealtune-lab-{hashlib.sha256(str(folder).encode()).hexdigest()[:12]}"
     base.mkdir(mode=0o711, exist_ok=True)
