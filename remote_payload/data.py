@@ -52,7 +52,7 @@ def read_rows(packed: bytes, train: int, held_out: int) -> Rows:
 def _lines(packed: bytes) -> Iterable[str]:
     import zstandard
     try:
-        with zstandard.ZstdDecompressor().stream_reader(io.BytesIO(packed)) as stream:
+        with zstandard.ZstdDecompressor().stream_reader(io.BytesIO(packed), read_across_frames=True) as stream:
             plain = stream.read()
         return [line for line in plain.decode("utf-8").split("\n") if line]
     except (zstandard.ZstdError, UnicodeDecodeError):

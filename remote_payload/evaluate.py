@@ -17,6 +17,7 @@ from remote_payload.data import IGNORED, Rows, Tokenised
 SCHEMA = "sealtune/evaluation/1"
 SHOWN = 64                           # answers that the sealed comparison holds at most
 AT_ONCE = 16                         # prompts in one generation
+LARGEST_LOSS = 27.0                  # beyond it a perplexity has more digits than the laptop reads
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ def _question(row: dict[str, Any]) -> str:
 
 
 def _side(figures: Figures) -> dict[str, str]:
-    perplexity = None if figures.loss is None else math.exp(min(figures.loss, 50.0))
+    perplexity = None if figures.loss is None else math.exp(min(figures.loss, LARGEST_LOSS))
     return {"exact_match": _decimal(figures.exact_match), "loss": _decimal(figures.loss),
             "perplexity": _decimal(perplexity), "n": str(figures.held_out)}
 

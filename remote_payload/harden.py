@@ -52,7 +52,7 @@ def enclose(out: Path) -> str:
     os.environ.update(OFFLINE)
     os.environ.update({name: str(scratch) for name in IN_MEMORY})
     os.environ.update({name: str(out / "kernels") for name in CODE_ONLY})
-    os.environ.setdefault("CUDA_VISIBLE_DEVICES", "0")
+    os.environ["CUDA_VISIBLE_DEVICES"] = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]   # one GPU a job
     tempfile.tempdir = str(scratch)
     return "memory" if in_memory else "disk"
 

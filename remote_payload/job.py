@@ -20,6 +20,7 @@ from remote_payload.progress import Records
 from remote_payload.spec import Spec, read_spec
 
 DONE, FAILED, STOPPED = 0, 1, 3
+AFTER_KEEPER = 2                     # seconds: the keeper holds the same limit and is to speak first
 
 
 class Stop:
@@ -75,7 +76,7 @@ def _prepare(argv: list[str], memory: str, records: Records, stop: Stop) -> Job:
     records.phase("checking")
     spec = read_spec(args.spec.read_bytes())
     records.limit = spec.records
-    signal.alarm(min(spec.seconds, 2**31 - 1))
+    signal.alarm(min(spec.seconds, 2**30) + AFTER_KEEPER)
     args.out.mkdir(mode=0o700, parents=True, exist_ok=True)
     caches = harden.enclose(args.out)
     records.emit("advice", rule="memory", did=memory)
