@@ -189,5 +189,5 @@ def test_the_table_shows_no_path(sealer: ports.Sealer, rows: Path, tmp_path: Pat
 
 def test_no_child_is_left(sealer: ports.Sealer, rows: Path, tmp_path: Path) -> None:
     sealer.seal(rows, tmp_path / "s", "dataset.age", key().public)
-    children = subprocess.run(["ps", "-o", "args=", "--ppid", str(os.getpid())], capture_output=True, text=True).stdout
-    assert "age_child" not in children
+    children = subprocess.run(["ps", "-A", "-ww", "-o", "ppid=,args="], capture_output=True, text=True).stdout
+    assert not [c for c in children.splitlines() if c.split()[0] == str(os.getpid()) and "age_child" in c]
