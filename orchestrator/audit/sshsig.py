@@ -9,7 +9,7 @@ import base64
 import binascii
 import fnmatch
 import hashlib
-import shlex
+import re
 import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -23,7 +23,8 @@ NAMESPACE = "sealtune-report"
 MAGIC, VERSION, HASH, KIND = b"SSHSIG", 1, b"sha512", b"ssh-ed25519"
 BEGIN, END = b"-----BEGIN SSH SIGNATURE-----\n", b"-----END SSH SIGNATURE-----\n"
 COLUMNS = 70
-KEY_TYPES = ("ssh-", "ecdsa-", "sk-")
+SIGNER_LINE = re.compile(r'(?:"[^"]*"|[^\s"]+)\s+(?:namespaces="(?P<namespaces>[^"]+)"\s+)?'
+                         r'(?P<kind>(?:ssh|ecdsa|sk)-\S+)\s+(?P<key>\S+)(?:\s.*)?', re.ASCII)
 
 
 class BadSignature(ValueError):
@@ -124,21 +125,14 @@ def allowed_signers(text: str, namespace: str = NAMESPACE) -> frozenset[PublicKe
 
 
 def _allowed(line: str, namespace: str) -> PublicKey | None:
-    words = shlex.shlex(line, posix=True)
-    words.whitespace_split, words.commenters, words.quotes, words.escape = True, "", '"', ""
-    fields = list(words)
-    options = "" if len(fields) < 2 or fields[1].startswith(KEY_TYPES) else fields.pop(1)
-    if len(fields) < 3:
-        raise ValueError("a name, a key type and a key are needed")
-    patterns = ["*"]
-    if options:
-        name, _, value = options.partition("=")
-        if name.lower() != "namespaces":     # certificates and dates: refused rather than half understood
-            raise ValueError(f"option {options[:60]!r} is not supported")
-        patterns = value.split(",")
-    if fields[1] != KIND.decode() or not any(fnmatch.fnmatchcase(namespace, p) for p in patterns):
+    """None for a key of another kind or namespace. Certificates and dates are refused rather than half understood."""
+    found = SIGNER_LINE.fullmatch(line.strip())
+    if not found:
+        raise ValueError("a name, at most the option namespaces=\"…\", a key type and a key are needed")
+    patterns = (found["namespaces"] or "*").split(",")
+    if found["kind"] != KIND.decode() or not any(fnmatch.fnmatchcase(namespace, p) for p in patterns):
         return None
-    return PublicKey.parse(f"{fields[1]} {fields[2]}")
+    return PublicKey.parse(f"{found['kind']} {found['key']}")
 
 
 # ---- the wire form ------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 ALWAYS = ("operator-memory", "not-proven", "operator-snapshot", "owner-could-forge", "no-processor")
 
 CAVEATS = {
-    "operator-memory": "whoever runs this machine could read its memory, and all data and keys in it, while it computed",
+    "operator-memory": "whoever runs this machine could read its memory, and data and keys in it, while it computed",
     "not-proven": "deletion on a machine of somebody else is evidenced by what was done and observed, never proven",
     "operator-snapshot": "a copy of disk or memory that the operator took earlier would not show here",
     "owner-could-forge": "this is what the renter's laptop recorded, unchanged since; its owner could have made it up",
@@ -20,7 +20,7 @@ CAVEATS = {
 CONDITIONS = (
     ("strength", "keys of at least 128 bits", "yes", "age: X25519 and ChaCha20-Poly1305"),
     ("never-plain", "no plaintext was ever on the medium", "unknown", "only ciphertext was written by us"),
-    ("all-copies", "every copy of the key could be destroyed", "unknown", "the operator could have read it from memory"),
+    ("all-copies", "every copy of the key could be destroyed", "unknown", "the operator could have read it in memory"),
     ("memory", "unwrapped copies in memory are gone", "unknown", "the process ended; who else read it cannot be known"),
     ("not-kept", "no copy of the key was kept elsewhere", "no",
      "the laptop holds it until the lease is settled; the closing record says when it was destroyed"),
