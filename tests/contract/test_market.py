@@ -4,6 +4,9 @@ The stands differ in what they can do (deposits, an inspection window, an own en
 """
 from __future__ import annotations
 
+import json
+import secrets
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -16,11 +19,15 @@ from orchestrator.domain.lease import Ended, Ending, Hold, Lease, LeaseView, Ord
 from orchestrator.domain.money import USDC, Money
 from orchestrator.domain.names import Digest, Instant, LeaseKey, Reason
 from orchestrator.errors import NoFunds, NothingMade, Transient
+from orchestrator.marketplace.open_market.driver import OpenMarket
 from orchestrator.marketplace.own_server.driver import OwnServer, Server
 from orchestrator.marketplace.registry import Markets
 from orchestrator.ports import Clock, Market
+from orchestrator.provider.serve import provider
 from tests.fakes.clock import StoppedClock
-from tests.fakes.open_market import HOST_KEY, RICH, SSH_KEY, street, until
+from tests.fakes.labchain import Lab, lab
+from tests.fakes.open_market import HOST_KEY, RICH, SSH_KEY, provider_config, street, until
+from tests.fakes.outbox import MemoryOutbox
 from tests.fakes.world import FakeClock, FakeMarket, World
 
 pytestmark = pytest.mark.money
@@ -34,11 +41,12 @@ class Stand:
     market: Market
     clock: Clock
     deposits: bool = False               # pays ahead, and gets back what was not used
+    drift: int = 0                       # seconds that a real chain's clock may add to any time
     repeatable: bool = True              # `open` itself may be repeated; where not, `find` is asked
     always_there: bool = False           # cannot be not rented
 
-    def order(self, name: str = "1", seconds: int = 3600, pay_at_most: Money = RICH) -> Order:
-        terms = Terms(LeaseKey(name.rjust(64, "0")), SSH_KEY, seconds, pay_at_most, 600)
+    def order(self, seconds: int = 3600, pay_at_most: Money = RICH) -> Order:
+        terms = Terms(LeaseKey(secrets.token_hex(32)), SSH_KEY, seconds, pay_at_most, 600)
         return self.market.prepare(self.market.offers(Wish())[0], terms)
 
     def begun(self, order: Order | None = None) -> tuple[Lease, LeaseView]:
@@ -67,9 +75,9 @@ def own_server(folder: Path) -> Iterator[Stand]:
 
 @contextmanager
 def open_market(folder: Path) -> Iterator[Stand]:
-    with street(folder) as lab:
-        yield Stand(lab.market, lab.clock, deposits=True)
-        assert lab.contract.total() == 100_000_000
+    with street(folder) as made:
+        yield Stand(made.market, made.clock, deposits=True)
+        assert made.contract.total() == 100_000_000
 
 
 @contextmanager
@@ -77,6 +85,37 @@ def one_of_several(folder: Path) -> Iterator[Stand]:
     with own_server(folder) as other, open_market(folder) as stand:
         stand.market = Markets({"open": stand.market, "ssh": other.market})
         yield stand
+
+
+class MovedClock:
+    """The wall's clock, moved ahead together with a lab's chain."""
+
+    def __init__(self, lab: Lab) -> None:
+        self._lab, self._ahead = lab, 0
+
+    def now(self) -> Instant:
+        return Instant(int(time.time()) + self._ahead)
+
+    def sleep(self, seconds: int) -> None:
+        self._ahead += seconds
+        self._lab.later(seconds, block=True)
+
+
+@contextmanager
+def on_a_real_chain(lab: Lab, folder: Path) -> Iterator[Stand]:
+    """Provider, driver, contract and token as they are shipped, on the lab's chain; the clocks are the chain's."""
+    money = json.loads((lab.folder / "money.json").read_text())
+    config = provider_config(folder, rpc=lab.url, chain_id=lab.facts.chain_id, escrow=lab.facts.escrow,
+                             token=lab.facts.token, key_file=money["provider_key"])
+    clock = MovedClock(lab)
+    clock.sleep(int(lab.rpc("eth_getBlockByNumber", "pending", False)["timestamp"], 16) - clock.now())
+    before = lab.usdc(lab.renter.address)
+    with provider(config, lambda: None) as running:
+        market = OpenMarket(running.url, lab.escrow(MemoryOutbox()), clock)
+        yield Stand(market, clock, deposits=True, drift=60)
+        for found in market.mine():
+            market.end(Ending(found.lease, Reason.STOPPED, None, None))
+    assert lab.usdc(lab.renter.address) <= before and lab.escrow_read("held") == 0
 
 
 STANDS: dict[str, Callable[[Path], AbstractContextManager[Stand]]] = {
@@ -90,10 +129,18 @@ STANDS: dict[str, Callable[[Path], AbstractContextManager[Stand]]] = {
 }
 
 
-@pytest.fixture(params=STANDS)
+@pytest.fixture(scope="module")
+def chain_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    with lab("anvil", tmp_path_factory.mktemp("chain")) as found:
+        yield found
+
+
+@pytest.fixture(params=[*STANDS, "on a real chain"])
 def stand(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stand]:
-    with STANDS[request.param](tmp_path) as made:
-        yield made
+    made = (on_a_real_chain(request.getfixturevalue("chain_lab"), tmp_path) if request.param not in STANDS
+            else STANDS[request.param](tmp_path))
+    with made as found:
+        yield found
 
 
 def test_offers_and_orders_change_nothing(stand: Stand) -> None:
@@ -145,7 +192,7 @@ def test_a_ready_node_stays_the_same_node(stand: Stand) -> None:
     lease, view = stand.begun()
     again = stand.market.look(lease)
     assert view.access is not None and view.access == again.access and view.access.host_keys
-    assert view.closed_by is None and again.as_of == stand.clock.now()
+    assert view.closed_by is None and stand.clock.now() - 2 <= again.as_of <= stand.clock.now()
 
 
 def test_holding_twice_is_holding_once(stand: Stand) -> None:
@@ -161,7 +208,8 @@ def test_holding_twice_is_holding_once(stand: Stand) -> None:
             stand.market.hold(Hold(lease, Instant(first.funded_until + 3600), lease.rate.ahead(7200)))
     stand.end(lease)
     if stand.deposits:
-        assert stand.market.settle(lease).deposit == lease.rate.ahead(7200)
+        paid_ahead = stand.market.settle(lease).deposit
+        assert lease.rate.ahead(7200).units <= paid_ahead.units <= lease.rate.ahead(7200 + stand.drift).units
 
 
 def test_ending_twice_is_one_end(stand: Stand) -> None:
@@ -186,8 +234,8 @@ def test_settling_twice_is_one_settlement_and_adds_up(stand: Stand) -> None:
     assert settled.deposit == settled.paid + settled.fee + settled.refunded + settled.credited
     if stand.deposits:
         assert settled.deposit == lease.rate.ahead(3600) and settled.refunded.units > 0
-        begun_or_ready = (lease.rate.accrued(630), lease.rate.accrued(600))   # when a clock starts is the market's
-        assert settled.paid + settled.fee in begun_or_ready
+        used = (settled.paid + settled.fee).units        # the clock starts at `open` or at ready, as the market has it
+        assert lease.rate.accrued(600).units <= used <= lease.rate.accrued(630 + stand.drift).units
 
 
 def test_hardware_not_as_offered_is_free_where_there_is_a_window(stand: Stand) -> None:
