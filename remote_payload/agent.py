@@ -122,7 +122,8 @@ class Agent:
 
     def _probe(self, asked: Frame) -> tuple[dict[str, Any], bytes]:
         with self.channel.working():
-            return probe(asked.header.get("names"), home())
+            results, outputs = probe(asked.header.get("names"), home())
+            return {"results": results}, outputs
 
     # ---- cargo -----------------------------------------------------------------------------------------------
 

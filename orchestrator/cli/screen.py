@@ -92,7 +92,7 @@ def told(event: Event) -> list[str]:
     if event.kind is Kind.WAIVED:
         return [f"  waived: {step} of {event.deed.scope}: {event.public}"]
     if event.kind is Kind.NOTED and step == "left" and event.public["reason"] != "done":
-        return [f"  leaving the node: {event.public['reason']}"]
+        return [f"  leaving the node: {event.private.get('detail') or event.public['reason']}"]
     if event.kind is Kind.DONE and step in ("inspect", "challenge"):
         report = decode(HardwareReport, event.public, event.private)
         return [f"  {'simulated hardware; ' if report.simulated else ''}{c.text}: {c.word}{f' ({c.why})' if c.why else ''}"

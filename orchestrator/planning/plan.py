@@ -46,4 +46,4 @@ def describe(offer: Offer) -> str:
         return f"{offer.offer_id}, your own machine"
     claim = offer.claim
     count = f"{claim.count} × " if claim.count > 1 else ""
-    return f"{count}{claim.gpu}, {claim.vram_mib // 1024} GiB, offer {offer.offer_id}"
+    return f"{count}{claim.gpu}, {round(claim.vram_mib / 1024)} GiB, offer {offer.offer_id}"
