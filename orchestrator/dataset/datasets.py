@@ -38,12 +38,13 @@ class Datasets:
 
     def __init__(self, home: Path) -> None:
         self._rows = home / NAME
+        self._drawn: dict[Digest, frozenset[int]] = {}       # spares `rows` a reading that `check` has done
 
     def check(self, file: DataFile) -> DatasetFacts:
         """Read every line; BadInput names the first faulty ones. Splits by stable hash."""
         path = Path(file.path)
         found = _read(path, file.format)
-        chosen = _chosen(path, found)
+        chosen = self._drawn[found.digest] = _chosen(path, found)
         rows = len(found.stamps)
         held_out = sum(s in chosen for s in found.stamps)
         return DatasetFacts(found.digest, found.format, formats.kind_of(found.format), rows, rows - held_out, held_out,
@@ -58,12 +59,13 @@ class Datasets:
         path, part = Path(facts.path), self._rows.with_suffix(".part")
         part.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         _erase(part)
-        found = _read(path, facts.format)
-        _must_be(facts, found.digest)
-        chosen = _chosen(path, found)
+        if facts.digest not in self._drawn:
+            found = _read(path, facts.format)
+            _must_be(facts, found.digest)
+            self._drawn[found.digest] = _chosen(path, found)
         try:
             with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb") as out:
-                _must_be(facts, _write(out, path, facts, chosen, canary))
+                _must_be(facts, _write(out, path, facts, self._drawn[facts.digest], canary))
                 out.flush()
                 os.fsync(out.fileno())
         except BaseException:

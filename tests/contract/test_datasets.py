@@ -132,7 +132,20 @@ def test_a_file_that_changed_is_refused(datasets: Datasets, tmp_path: Path) -> N
     path = written(tmp_path, chats(30))
     facts = check(datasets, path)
     written(tmp_path, chats(30, first=1))
-    with pytest.raises(BadInput, match="not the file that was checked"):
+    for port in (datasets, Datasets(tmp_path / "run")):      # the one that checked it, and one after a restart
+        with pytest.raises(BadInput, match="not the file that was checked"):
+            port.rows(facts, CANARY)
+    assert not list((tmp_path / "run").iterdir())
+
+
+def test_a_file_that_lost_its_rows_is_refused(datasets: Datasets, tmp_path: Path) -> None:
+    path = written(tmp_path, chats(30))
+    facts = check(datasets, path)
+    path.write_text("no row\n")
+    with pytest.raises(BadInput, match="contracts.jsonl:1: not JSON"):
+        datasets.rows(facts, CANARY)
+    path.unlink()
+    with pytest.raises(BadInput, match="no such file"):
         datasets.rows(facts, CANARY)
     assert not list((tmp_path / "run").iterdir())
 
@@ -141,6 +154,7 @@ def test_again_and_forgotten(datasets: Datasets, tmp_path: Path) -> None:
     facts = check(datasets, written(tmp_path, chats(30)))
     first = datasets.rows(facts, CANARY).read_bytes()
     assert datasets.rows(facts, CANARY).read_bytes() == first
+    assert Datasets(tmp_path / "run").rows(facts, CANARY).read_bytes() == first
     datasets.forget()
     datasets.forget()
     assert not list((tmp_path / "run").iterdir())
