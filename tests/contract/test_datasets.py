@@ -142,7 +142,7 @@ def test_a_file_that_lost_its_rows_is_refused(datasets: Datasets, tmp_path: Path
     path = written(tmp_path, chats(30))
     facts = check(datasets, path)
     path.write_text("no row\n")
-    with pytest.raises(BadInput, match="contracts.jsonl:1: not JSON"):
+    with pytest.raises(BadInput, match=r"contracts\.jsonl:1: not JSON"):
         datasets.rows(facts, CANARY)
     path.unlink()
     with pytest.raises(BadInput, match="no such file"):
