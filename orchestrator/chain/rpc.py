@@ -154,7 +154,7 @@ class Rpc:
         except requests.RequestException as lost:
             raise Unreachable(f"chain node {self.name} does not answer: {type(lost).__name__}",
                               hint=_SETTINGS_HINT) from None
-        except (Web3Exception, KeyError, TypeError, ValueError) as odd:
+        except (Web3Exception, AttributeError, KeyError, TypeError, ValueError) as odd:
             raise Unreachable(f"{self.name} answers as no chain node does: {type(odd).__name__}",
                               hint=_SETTINGS_HINT) from None
 
@@ -211,6 +211,7 @@ def _checked_url(url: str) -> str:
 def _connect(url: str) -> Web3:
     import requests
     from web3 import HTTPProvider, Web3
+    from web3.middleware import ExtraDataToPOAMiddleware
     from web3.providers.rpc.utils import ExceptionRetryConfiguration
 
     session = requests.Session()
@@ -222,8 +223,8 @@ def _connect(url: str) -> Web3:
                             exception_retry_configuration=retry)
     provider.global_ccip_read_enabled = False
     w3 = Web3(provider)
-    # It asks for the chain id before every call, which codecheck.py does once, and refuses Polygon's long headers.
-    w3.middleware_onion.remove("validation")
+    w3.middleware_onion.inject(ExtraDataToPOAMiddleware, layer=0)     # Polygon's headers are longer than the rule
+    w3.middleware_onion.remove("validation")         # asks for the chain id before every call; codecheck.py does once
     return w3
 
 

@@ -74,6 +74,8 @@ def save(path: Path, key: bytes, password: str) -> Wallet:
     """Write a new keystore file, readable by its owner only. BadInput if there is one already."""
     from eth_account import Account
 
+    if path.exists():
+        raise BadInput(f"{path} exists already")
     wallet = Wallet(key)
     _write_new(path, json.dumps(Account.encrypt(key, password)).encode())
     return wallet

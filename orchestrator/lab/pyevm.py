@@ -180,11 +180,12 @@ class Chain:
     def _replay(self) -> None:
         if not self._file.exists():
             return
-        for line in self._file.read_text(encoding="ascii").splitlines():
-            try:
-                what = json.loads(line)
-            except ValueError:
-                continue                 # the last line of a process that was killed
+        text = self._file.read_text(encoding="ascii")
+        if not text.endswith("\n"):
+            text = text[:text.rfind("\n") + 1]       # the last line of a process that was killed
+            os.truncate(self._file, len(text))
+        for line in text.splitlines():
+            what = json.loads(line)
             if "wei" in what:
                 self._give(what["at"], bytes.fromhex(what["to"]), what["wei"])
             elif "raw" in what:
