@@ -50,7 +50,9 @@ class OfferConfig:
 
 @dataclass(frozen=True, slots=True)
 class ProviderConfig:
-    """Paths may be relative to the working directory. `lock_out` is a command that ends all sessions of a renter."""
+    """Paths may be relative to the working directory. `lock_out` is a command that ends all sessions of a renter.
+
+    It listens in plain HTTP: but on loopback a proxy with TLS must stand before it, since renters accept no less."""
 
     listen_host: str
     listen_port: int                     # 0: any free one

@@ -11,11 +11,12 @@ from contextlib import suppress
 from ...domain.escrow import Quote, Rental
 from ...domain.lease import Access, Ended, Ending, Found, Hold, Lease, LeaseView, Offer, Order, Terms, Wish
 from ...domain.money import USDC, Money, Rate, Settlement
-from ...domain.names import Digest, Instant, LeaseId, LeaseKey, Reason
+from ...domain.names import Instant, LeaseId, Reason
 from ...errors import NoFunds, NothingMade, OfferGone, OutcomeUnknown, Refused, Transient
 from ...ports import Clock, Escrow
 from .checks import affordable, check_quote, offer_of, seconds_to_fund, still_good
 from .client import Api, ApiRefusal
+from .leases import closed_by, found, hexed, settlement, view_of
 from .times import ChainTime
 from .wire import (
     INFO,
@@ -39,7 +40,6 @@ from .wire import (
 MOST_PAGES = 50
 LONGEST_START = 1800                     # seconds: longer than this we do not wait for a node, whatever the quote says
 NOT_AS_OFFERED = frozenset({Reason.HARDWARE, Reason.TOO_SLOW, Reason.HOST_KEY, Reason.NO_SHOW, Reason.UNSUITABLE})
-NO_DIGEST = "0x" + "00" * 32
 
 
 class OpenMarket:
@@ -154,7 +154,7 @@ class OpenMarket:
 
     def look(self, lease: Lease) -> LeaseView:
         rental = self._rental(lease)
-        return self._view(rental, self._met(lease, rental))
+        return view_of(rental, self._met(lease, rental), self._clock.now(), self._time())
 
     def _met(self, lease: Lease, rental: Rental) -> Access | None:
         """The endpoint, once the provider has said and the contract has confirmed it. A silent provider: None."""
@@ -184,17 +184,6 @@ class OpenMarket:
             raise Transient(f"the chain does not show rental {lease.lease_id}")
         return rental
 
-    def _view(self, rental: Rental, access: Access | None) -> LeaseView:
-        ours = self._time().ours
-        begun = rental.started_at > 0
-        ends_at = rental.ends_at if begun else rental.start_by + rental.seconds
-        return LeaseView(
-            as_of=self._clock.now(), access=access, funded_until=ours(ends_at),
-            inspect_until=ours(rental.inspect_until) if begun else None,
-            cost_so_far=Money(rental.accrued, USDC), closed_by=closed_by(rental),
-            longest=ours(rental.started_at + rental.max_seconds) if begun else None,
-        )
-
     def _time(self) -> ChainTime:
         return ChainTime.read(self._escrow.now(), self._clock.now())
 
@@ -202,10 +191,11 @@ class OpenMarket:
         rental = self._rental(hold.lease)
         if rental.status == "funded":
             raise Transient("the node has not begun yet")
-        seconds = self._time().chain(hold.until) - rental.started_at
+        time = self._time()
+        seconds = time.chain(hold.until) - rental.started_at
         if seconds > rental.seconds:
             rental = self._extended(rental, seconds, hold)
-        return self._view(rental, self._access.get(rental.id))
+        return view_of(rental, self._access.get(rental.id), self._clock.now(), time)
 
     def _extended(self, rental: Rental, seconds: int, hold: Hold) -> Rental:
         if rental.status != "active":
@@ -241,11 +231,7 @@ class OpenMarket:
         if rental.status != "closed":
             raise Transient(f"rental {rental.id} is not closed yet")
         credited = min(self._bring_home(), rental.refunded)
-        return Settlement(
-            deposit=Money(rental.deposit, USDC), paid=Money(rental.paid, USDC), fee=Money(rental.fee, USDC),
-            refunded=Money(rental.refunded - credited, USDC), credited=Money(credited, USDC),
-            gas=self._escrow.spent(rental.id), final=True,
-        )
+        return settlement(rental, credited, self._escrow.spent(rental.id))
 
     def _bring_home(self) -> int:
         """Withdraw our credit; what is left of it where the token says no."""
@@ -255,22 +241,6 @@ class OpenMarket:
         return self._escrow.credit()
 
     def mine(self) -> Sequence[Found]:
-        return [self._found(rental) for rental in self._escrow.open_rentals()]
-
-    def _found(self, rental: Rental) -> Found:
-        lease = Lease(self.name, LeaseKey(rental.key.removeprefix("0x")), LeaseId(rental.id),
-                      Rate(Money(rental.price_per_hour, USDC)), self._time().ours(rental.created_at))
-        return Found(lease, self._view(rental, None), None)
-
-
-def closed_by(rental: Rental) -> str | None:
-    """Who ended it, in the story's words; time alone is "expiry", also before anybody has closed it on the chain."""
-    if rental.status in ("expired", "no-show") or rental.outcome in ("expired", "no-show"):
-        return "expiry"
-    if rental.status != "closed":
-        return None
-    return rental.closed_by if rental.closed_by in ("renter", "provider") else "expiry"
-
-
-def hexed(digest: Digest | None) -> str:
-    return "0x" + digest.removeprefix("sha256:") if digest else NO_DIGEST
+        rentals = self._escrow.open_rentals()
+        now, time = self._clock.now(), self._time()
+        return [found(self.name, rental, now, time) for rental in rentals]

@@ -83,9 +83,9 @@ class Wire(BaseModel):
 
 
 class Info(Wire):
-    versions: list[int]
+    versions: Annotated[list[Annotated[int, Field(ge=0, le=1000)]], Field(max_length=16)]
     name: Words = ""
-    chain_id: int
+    chain_id: Annotated[int, Field(ge=1, le=2 ** 53)]
     escrow: Address
     token: Address
     time: Time

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orchestrator.errors import BadInput, SealtuneError, Unreachable
@@ -131,6 +131,7 @@ def test_addresses_that_are_not() -> None:
     assert not checked("https://market.example/base")
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=300))
 def test_any_bytes_are_an_answer_or_one_of_our_errors(data: bytes) -> None:
     api = Api("https://x.example", lambda *_: {})
@@ -140,6 +141,7 @@ def test_any_bytes_are_an_answer_or_one_of_our_errors(data: bytes) -> None:
         assert str(problem).isprintable()
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_clean_text_is_printable_ascii_of_the_same_length(text: str) -> None:
     assert len(clean(text)) == len(text) and clean(text).isascii() and (not text or clean(text).isprintable())

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orchestrator.domain.escrow import Quote
@@ -86,17 +86,20 @@ def test_text_of_an_offer_is_fit_for_a_terminal() -> None:
     assert dressed is not None and dressed.claim is not None and dressed.claim.gpu == "RTX?]0;x? 4090"
 
 
+@settings(deadline=None)
 @given(asked=st.integers(1, 10**6), least=st.integers(0, 10**6), most=st.integers(1, 10**6))
 def test_what_is_funded_is_never_longer_than_the_quote(asked: int, least: int, most: int) -> None:
     assert 1 <= seconds_to_fund(replace(TERMS, seconds=asked), least, most) <= most
 
 
+@settings(deadline=None)
 @given(units=st.integers(0, 2**96 - 1))
 def test_amounts_go_over_the_wire_unchanged(units: int) -> None:
     assert QuoteFields.model_validate(quote_fields(replace(QUOTE, pricePerHour=units))).quote().pricePerHour == units
     assert Money(units, USDC).units == units
 
 
+@settings(deadline=None)
 @given(lead=st.integers(-10**7, 10**7), then=st.integers(10**9, 2 * 10**9))
 def test_a_deadline_is_at_most_five_seconds_late_and_comes_back_the_same(lead: int, then: int) -> None:
     time = ChainTime.read(1_800_000_000 + lead, 1_800_000_000)
@@ -105,6 +108,7 @@ def test_a_deadline_is_at_most_five_seconds_late_and_comes_back_the_same(lead: i
     assert time.ours(then) <= true + 5 or -60 <= lead < 0
 
 
+@settings(deadline=None)
 @given(lead=st.integers(-10**7, 10**7))
 def test_resting_chains_and_jitter_do_not_move_a_target(lead: int) -> None:
     near = {ChainTime.read(10**9 + lead + jitter, 10**9).ahead for jitter in range(4)}

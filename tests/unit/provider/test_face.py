@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orchestrator.domain.document import canonical, encode
@@ -85,6 +85,7 @@ def test_a_chain_that_is_away_is_said_as_such(stall: Street) -> None:
     stall.chain.faults["down"] = 0
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_the_door_takes_nothing_but_one_key_line(data: bytes) -> None:
     door = Door(Path("nowhere/authorized_keys"))
