@@ -122,8 +122,7 @@ class Agent:
 
     def _probe(self, asked: Frame) -> tuple[dict[str, Any], bytes]:
         with self.channel.working():
-            results, outputs = probe(asked.header.get("names"), home())
-            return {"results": results}, outputs
+            return probe(asked.header.get("names"), home())
 
     # ---- cargo -----------------------------------------------------------------------------------------------
 

@@ -24,8 +24,8 @@ _children: dict[int, subprocess.Popen[bytes]] = {}
 def spawn(module: str, arguments: list[str], log: Path) -> int:
     """`python -m module arguments` in a session of its own; its output goes to the log."""
     with log.open("ab") as out:
-        child = subprocess.Popen([sys.executable, "-m", module, *arguments], stdin=subprocess.DEVNULL, stdout=out, stderr=out,
-                                 start_new_session=True, env={**os.environ, "PYTHONPATH": str(HERE)}, cwd="/")
+        child = subprocess.Popen([sys.executable, "-m", module, *arguments], stdin=subprocess.DEVNULL, stdout=out,
+                                 stderr=out, start_new_session=True, env={**os.environ, "PYTHONPATH": str(HERE)}, cwd="/")
     _children[child.pid] = child
     return child.pid
 

@@ -13,6 +13,7 @@ import fcntl
 import json
 import os
 import shutil
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -54,8 +55,8 @@ class Lab:
 def place(lab: Lab) -> Place:
     """What the wiring needs to rent here."""
     money = lab.money
-    return Place("lab", lab.hub_url, lab.provider_url, lab.chain_url, EscrowFacts(money.chain_id, money.escrow, money.token),
-                 key=Path(money.renter_key), keep=KEEP)
+    facts = EscrowFacts(money.chain_id, money.escrow, money.token)
+    return Place("lab", lab.hub_url, lab.provider_url, lab.chain_url, facts, key=Path(money.renter_key), keep=KEEP)
 
 
 def exists(state: Path) -> bool:
@@ -137,19 +138,18 @@ def _provider(folder: Path, port: int, rpc: str, money: LabMoney, machine: NodeP
     from ..provider.config import OfferConfig, ProviderConfig
 
     fees = load_lab_key(folder / "chain" / "keys" / "deployer.key").address
-    offer = OfferConfig("lab-1", "Simulated RTX 4090", 1, 24_564, PRICE, ram_mib=65_536, disk_gib=200, simulated=True,
+    offer = OfferConfig("lab-1", "Simulated RTX 4090", 1, 24_564, PRICE, ram_mib=_memory_mib(), simulated=True,
+                        disk_gib=shutil.disk_usage(machine.home).free * 3 // 4 // 1024 ** 3,   # others use it too
                         fee_bps=FEE_BPS, fee_recipient=fees, inspection_seconds=INSPECTION_SECONDS)
     config = ProviderConfig(
-        "127.0.0.1", port, rpc, money.chain_id, money.escrow, money.token, money.provider_key, str(folder / "provider-state.json"),
-        machine.authorized_keys, machine.host, machine.port, machine.user, machine.host_keys, offer, "lab", 1,
-        lock_out=(_python(), "-m", "orchestrator.lab.node", "lock-out", str(folder / "node")))
+        "127.0.0.1", port, rpc, money.chain_id, money.escrow, money.token, money.provider_key,
+        str(folder / "provider-state.json"), machine.authorized_keys, machine.host, machine.port, machine.user, machine.host_keys, offer, "lab", 1,
+        lock_out=(sys.executable, "-m", "orchestrator.lab.node", "lock-out", str(folder / "node")))
     return encode(config)[0]
 
 
-def _python() -> str:
-    import sys
-
-    return sys.executable
+def _memory_mib() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 1024 ** 2
 
 
 def _packages(folder: Path) -> dict[str, str]:
