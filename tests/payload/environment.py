@@ -1,4 +1,4 @@
-"""The node's training environment, made once from its lock and kept beside the wheels.
+"""The node's training environment, made once from its lock and kept in a folder that git ignores.
 
 The key of an environment is the digest of its lock, so a changed lock makes a new one. Installing is uv's
 business: hashes required, wheels only, byte code compiled. Other suites may use `training_python` too.
@@ -15,7 +15,7 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 LOCKS = REPOSITORY / "remote_payload" / "locks"
-KEPT = REPOSITORY / ".wheels"
+KEPT = REPOSITORY / ".payload_cache"
 CPU_WHEEL = "torch-2.13.0+cpu-cp311-cp311-manylinux_2_28_x86_64.whl"
 
 
@@ -33,14 +33,15 @@ def training_python() -> Path:
 
 
 def wheel_folders() -> list[Path]:
-    return [KEPT, *map(Path, os.environ.get("PIP_FIND_LINKS", "").split())]
+    return [REPOSITORY / ".wheels", *map(Path, os.environ.get("PIP_FIND_LINKS", "").split())]
 
 
 def _make(place: Path, lock: Path) -> None:
-    links = [word for folder in wheel_folders() for word in ("--find-links", str(folder))]
+    links = [word for folder in wheel_folders() if folder.is_dir() for word in ("--find-links", str(folder))]
+    index = ["--no-index"] if os.environ.get("PIP_NO_INDEX") else []
     _uv("venv", "--clear", "--no-python-downloads", "--python", sys.executable, str(place))
     _uv("pip", "sync", "--python", str(place / "bin" / "python"), "--require-hashes", "--only-binary", ":all:",
-        "--compile-bytecode", *links, str(lock))
+        "--compile-bytecode", *links, *index, str(lock))
     (place / "complete").touch()
 
 
