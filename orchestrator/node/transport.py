@@ -114,7 +114,7 @@ class BoundedPacketizer(Packetizer):
     REKEY_PACKETS = 1 << 31
     heard = 0.0
     _banner = 0
-    _started = 0.0
+    _ends = 0.0
 
     def read_all(self, n: int, check_rekey: bool = False) -> bytes:
         if n > PACKET_MAX:
@@ -125,10 +125,10 @@ class BoundedPacketizer(Packetizer):
 
     def _read_timeout(self, timeout: float) -> bytes:
         """Used for the banner only: its size and its time are bounded as a whole, not per line."""
-        self._started = self._started or time.monotonic()
+        self._ends = self._ends or time.monotonic() + timeout + 5
         data: bytes = super()._read_timeout(timeout)  # type: ignore[misc]  # untyped there
         self._banner += len(data)
-        if self._banner > BANNER_MAX or time.monotonic() - self._started > 2 * timeout + 10:
+        if self._banner > BANNER_MAX or time.monotonic() > self._ends:
             raise paramiko.SSHException("the server's banner has no end")
         self.heard = time.monotonic()
         return data

@@ -15,13 +15,13 @@ class Challenger:
         import numpy as np
         self.task, self.states, self.history = task, [], []
         base = challenge.base_matrix(task)
-        wide, noise = base.astype(np.int32), np.random.default_rng(1)
+        wide, noise = base.astype(np.float64), np.random.default_rng(1)
         for block in range(task.blocks):
             state = np.stack([challenge.first_row(task, base, block, i) for i in range(task.n)])
             rows: list[Any] = []
             lazy = noise.random(task.n) < skip
             for _ in range(task.steps):
-                product = state.astype(np.int32) @ wide
+                product = (state.astype(np.float64) @ wide).astype(np.int32)
                 product[lazy] = noise.integers(-2**20, 2**20, size=(int(lazy.sum()), task.n))
                 rows.append(product)
                 state = challenge.quantise(product)
