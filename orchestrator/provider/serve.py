@@ -42,7 +42,7 @@ class Provider:
         self.url = "http://{}:{}".format(*self._listener.getsockname()[:2])
         face = app(agent, read, lambda: (int(time.time()), chain.now()))
         self._server = uvicorn.Server(uvicorn.Config(
-            face, log_config=None, access_log=False, server_header=False, limit_concurrency=64, lifespan="off",
+            face, log_config=None, log_level="warning", access_log=False, server_header=False, limit_concurrency=64, lifespan="off",
             timeout_keep_alive=5, timeout_graceful_shutdown=5, h11_max_incomplete_event_size=16 * 1024, ws="none"))
         self.crashed = False
         self._over = threading.Event()
