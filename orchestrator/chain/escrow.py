@@ -16,7 +16,7 @@ from ..domain.escrow import EscrowFacts, Quote, Ready, Rental
 from ..domain.lease import Access
 from ..domain.money import POL, Money
 from ..domain.names import LeaseKey
-from ..errors import NoFunds, NothingMade, OfferGone, Unreachable
+from ..errors import NoFunds, NothingMade, OfferGone, Refused, Unreachable
 from ..ports import Outbox
 from . import checks, codecheck, contracts, fees, typed, views
 from .refusals import RentalExists, TooLate, WrongState
@@ -24,8 +24,9 @@ from .rpc import Contract, Rpc
 from .sender import Sender
 from .wallet import Wallet
 
-# Measured on the lab's chain: approve, create, extendTo, end. For the estimate shown before paying, never for sending.
-GAS_OF_A_LIFE = 56_000 + 430_000 + 95_000 + 165_000
+# Measured on the lab's chain: approve and create, approve and extendTo, end. For the estimate that is shown before
+# paying, never for sending.
+GAS_OF_A_LIFE = 56_000 + 430_000 + 56_000 + 83_000 + 217_000
 HARDWARE = 1                             # the contract's reason code of a rejection
 _PAGE = 50
 _CLOSING = ("cancel", "reject", "end")
@@ -153,11 +154,10 @@ class ChainEscrow:
         ours = self._sender.mined_hash(f"{verb}:{rental.id}" for verb in _CLOSING)
         if ours is not None or not rental.closed_at:
             return ours
-        block = self._block_at(rental.closed_at)
-        topic = _event_topic("RentalClosed")
         try:
-            found = self._rpc.logs(self._expected.escrow, (topic, rental.id), block, block + 4)
-        except Unreachable:
+            block = self._block_at(rental.closed_at)
+            found = self._rpc.logs(self._expected.escrow, (_event_topic("RentalClosed"), rental.id), block, block + 4)
+        except (Unreachable, Refused):
             return None                  # nodes limit this as they like, and it is only a hint
         return found[-1] if found else None
 

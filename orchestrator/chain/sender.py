@@ -130,7 +130,7 @@ class Sender:
         newest, problem = attempts[-1], ""
         try:
             if self._rpc.broadcast(newest.raw) == "fee":
-                newest = self._outbid(key, newest)
+                newest = self._outbid(key, newest, fees.today(self._rpc, self._policy)[0])
                 attempts = [*attempts, newest]
                 self._rpc.broadcast(newest.raw)
         except (NoFunds, OutcomeUnknown, Transient, Refused) as doubt:
@@ -199,13 +199,15 @@ class Sender:
 
     def _renewed(self, key: str, attempt: Attempt) -> Attempt:
         """The attempt itself, or a replacement if its bid has become hopeless."""
-        bid, base = fees.today(self._rpc, self._policy)
-        old = _bid_of(attempt)
-        return self._outbid(key, attempt) if fees.hopeless(old, bid, base, self._policy) else attempt
+        try:
+            bid, base = fees.today(self._rpc, self._policy)
+        except Transient:
+            return attempt               # too dear, or nobody there: the old bytes are all there is
+        hopeless = fees.hopeless(_bid_of(attempt), bid, base, self._policy)
+        return self._outbid(key, attempt, bid) if hopeless else attempt
 
-    def _outbid(self, key: str, attempt: Attempt) -> Attempt:
-        """The same call on the same nonce for more, kept before it is sent."""
-        bid, _ = fees.today(self._rpc, self._policy)
+    def _outbid(self, key: str, attempt: Attempt, bid: Fees) -> Attempt:
+        """The same call on the same nonce for more, kept before it is sent. Above the user's ceiling: as it was."""
         higher = fees.outbid(_bid_of(attempt), bid)
         if self._policy.most is not None and higher.most > self._policy.most:
             return attempt

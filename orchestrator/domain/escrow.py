@@ -73,7 +73,7 @@ class Rental:
     ready_hash: str
     closed_at: int                       # 0 while open
     closed_by: str                       # renter | provider | anyone | ""
-    outcome: str                         # cancelled | rejected | ended | expired | no-show | ""
+    outcome: str                         # cancelled | rejected | abandoned | ended | expired | no-show | ""
     paid: int                            # to the provider, without the fee
     fee: int
     refunded: int

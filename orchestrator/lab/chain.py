@@ -55,13 +55,13 @@ def start(folder: Path, port: int, kind: str = "auto", tools: Path | None = None
         child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True,
                                  env={**os.environ, "PYTHONPATH": str(_PACKAGES)})
     chain = ChainProcess(child.pid, f"http://127.0.0.1:{port}", kind)
+    _children[child.pid] = child
     try:
         _wait_for(child, chain.url, log)
         _never_back_in_time(chain.url)
     except BaseException:
         stop(chain)
         raise
-    _children[child.pid] = child
     (folder / "chain.json").write_text(json.dumps(asdict(chain)), encoding="utf-8")
     return chain
 

@@ -141,3 +141,12 @@ def test_a_file_that_is_no_program(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert anvil.find(tmp_path) is None
     with pytest.raises(Refused, match="no anvil"):
         chain.start(tmp_path / "lab", free_port(), "anvil")
+
+
+def test_a_chain_that_does_not_come_up_leaves_nothing_running(tmp_path: Path) -> None:
+    (tmp_path / "pyevm.blocks").mkdir()
+    start = time.monotonic()
+    with pytest.raises(Refused, match="did not come up") as problem:
+        chain.start(tmp_path, free_port(), "py-evm")
+    assert "chain.log" in str(problem.value.hint) and time.monotonic() - start < chain.PATIENCE_S
+    assert chain.running(tmp_path) is None
