@@ -15,7 +15,7 @@ from orchestrator.domain.escrow import EscrowFacts, Quote, Ready, Rental
 from orchestrator.domain.lease import Access
 from orchestrator.domain.money import POL, Money
 from orchestrator.domain.names import LeaseKey, Reason
-from orchestrator.errors import LeaveNode, NoFunds, NothingMade, OfferGone, OutcomeUnknown, Transient, Unreachable
+from orchestrator.errors import NoFunds, NothingMade, OfferGone, OutcomeUnknown, StopRun, Transient, Unreachable
 from orchestrator.ports import Clock
 
 FACTS = EscrowFacts(31337, "0x" + "e5" * 20, "0x" + "05" * 20)
@@ -195,7 +195,7 @@ class FakeEscrow:
         same = (ready.rentalId, ready.accessHash, typed.struct_hash(message)) == (
             rental.id, rental.access_hash, rental.ready_hash)
         if not (proven and same):
-            raise LeaveNode(Reason.HOST_KEY, detail="the ready message is not the one on the chain")
+            raise StopRun(Reason.HOST_KEY, "the ready message is not the one on the chain")
         return Access(ready.host, ready.port, ready.user, ready.hostKeys, "signed")
 
     def sign_request(self, method: str, path: str, body: bytes, rental_id: str) -> Mapping[str, str]:

@@ -11,7 +11,7 @@ from orchestrator.domain.document import decode, encode
 from orchestrator.domain.lease import Ending, Hold, Lease, Order, Wish
 from orchestrator.domain.money import USDC, Money
 from orchestrator.domain.names import Digest, Instant, LeaseId, Reason
-from orchestrator.errors import NoFunds, OfferGone, OutcomeUnknown, Refused, Transient, Unreachable
+from orchestrator.errors import NoFunds, OfferGone, OutcomeUnknown, Refused, StopRun, Transient, Unreachable
 from orchestrator.marketplace.open_market.wire import QuoteFields
 from tests.fakes.open_market import HOST_KEY, RICH, SSH_KEY, Street, street, until
 
@@ -199,6 +199,13 @@ def test_a_silent_provider_is_no_access_and_no_error(lab: Street) -> None:
     view = lab.again().look(lease)
     assert view.access is None and view.funded_until is not None
     assert lab.market.look(lease).access is not None          # known and proven, so it is not asked for again
+
+
+def test_an_endpoint_that_the_chain_contradicts_ends_the_run(lab: Street) -> None:
+    lease, _ = lab.begun()
+    lab.contract.rentals[lease.lease_id] = replace(lab.contract.rentals[lease.lease_id], ready_hash="0x" + "77" * 32)
+    with pytest.raises(StopRun):
+        lab.again().look(lease)
 
 
 def test_an_offer_that_is_dearer_now_is_gone(lab: Street) -> None:
