@@ -9,7 +9,7 @@ import re
 from ..domain.escrow import ZERO_ADDRESS, EscrowFacts, Quote, Ready, Rental
 from ..domain.lease import Access
 from ..domain.names import Instant, Reason
-from ..errors import LeaveNode, OfferGone, Transient
+from ..errors import LeaveNode, OfferGone, StopRun, Transient
 from . import typed
 
 MAX_FEE_BPS = 1500
@@ -38,7 +38,10 @@ def quote(facts: EscrowFacts, account: str, given: Quote, signature: str, now: i
 
 
 def ready(facts: EscrowFacts, rental: Rental, given: Ready, signature: str, now: int) -> Access:
-    """Where the node is and by which keys it is known. Transient: not on chain yet, or not valid yet."""
+    """Where the node is and by which keys it is known.
+
+    Transient: not on chain yet, or not valid yet. StopRun: it contradicts the chain, so somebody stands in between.
+    LeaveNode: it is the provider's own, and names nothing that one could connect to."""
     if rental.ready_hash == _NO_HASH:
         raise Transient(f"the provider has not activated rental {rental.id} yet")
     try:
@@ -60,10 +63,10 @@ def ready(facts: EscrowFacts, rental: Rental, given: Ready, signature: str, now:
 def _check_endpoint(given: Ready) -> None:
     """Signed or not, it goes into file names, commands and logs."""
     if not _HOST.fullmatch(given.host) or not 0 < given.port < 65536 or not _USER.fullmatch(given.user):
-        raise _contradicts("the ready message names no usable endpoint")
+        raise LeaveNode(Reason.UNSUITABLE, detail="the provider signed no usable endpoint")
     if not 0 < len(given.hostKeys) <= _HOST_KEYS_MOST or not all(_HOST_KEY.fullmatch(k) for k in given.hostKeys):
-        raise _contradicts("the ready message has no ed25519 host key")
+        raise LeaveNode(Reason.UNSUITABLE, detail="the provider signed no ed25519 host key")
 
 
-def _contradicts(detail: str) -> LeaveNode:
-    return LeaveNode(Reason.HOST_KEY, detail=detail)
+def _contradicts(message: str) -> StopRun:
+    return StopRun(Reason.HOST_KEY, message, hint="somebody may stand between you and the node; nothing was sent")

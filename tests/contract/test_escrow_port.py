@@ -12,7 +12,7 @@ from orchestrator.chain import contracts, typed, wallet
 from orchestrator.chain.rpc import Rpc
 from orchestrator.domain.money import POL
 from orchestrator.domain.names import Reason
-from orchestrator.errors import LeaveNode, NothingMade, OfferGone, Transient
+from orchestrator.errors import LeaveNode, NothingMade, OfferGone, StopRun, Transient
 from orchestrator.lab.deploy import send
 from tests.fakes.labchain import NO_FEE, Lab, a_key, a_word, an_access_hash, lab
 from tests.fakes.outbox import MemoryOutbox
@@ -207,20 +207,22 @@ def test_a_node_that_is_not_the_one_on_chain(world: Lab, outbox: MemoryOutbox) -
     other, by_other, _ = world.ready(rental.id, access, host="elsewhere.example")
     wrong = world.renter.sign_message(typed.message(world.facts, ready))
     for given, signed in ((other, by_other), (ready, wrong), (ready, "0x"), (replace(ready, port=-1), signature)):
-        with pytest.raises(LeaveNode) as left:
+        with pytest.raises(StopRun) as left:
             escrow.check_ready(rental, given, signed)
         assert left.value.reason is Reason.HOST_KEY
     escrow.close(rental.id, True, "", "")
 
 
-@pytest.mark.parametrize("changes", [
-    {"host": "-oProxyCommand=x"}, {"host": "a b"}, {"user": "root;reboot"}, {"port": 0}, {"hostKeys": ()},
-    {"hostKeys": ("ssh-rsa AAAA",)}, {"rentalId": "0x" + "01" * 32}, {"accessHash": "0x" + "01" * 32}])
-def test_a_signed_endpoint_that_is_none(world: Lab, outbox: MemoryOutbox, changes: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("changes", "kind"), [
+    ({"host": "-oProxyCommand=x"}, LeaveNode), ({"host": "a b"}, LeaveNode), ({"user": "root;reboot"}, LeaveNode),
+    ({"port": 0}, LeaveNode), ({"hostKeys": ()}, LeaveNode), ({"hostKeys": ("ssh-rsa AAAA",)}, LeaveNode),
+    ({"rentalId": "0x" + "01" * 32}, StopRun), ({"accessHash": "0x" + "01" * 32}, StopRun)])
+def test_a_signed_endpoint_that_is_none(world: Lab, outbox: MemoryOutbox, changes: dict[str, Any],
+                                      kind: type[Exception]) -> None:
     escrow, access = world.escrow(outbox), an_access_hash()
     rental = replace(_blank(world), access_hash=access)
     ready, signature, ready_hash = world.ready(rental.id, access, **changes)
-    with pytest.raises(LeaveNode):
+    with pytest.raises(kind):
         escrow.check_ready(replace(rental, ready_hash=ready_hash), ready, signature)
     later, signed, its_hash = world.ready(rental.id, access, notBefore=1 << 40)
     with pytest.raises(Transient, match="ready in"):
