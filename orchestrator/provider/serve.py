@@ -42,9 +42,9 @@ class Provider:
         self.url = "http://{}:{}".format(*self._listener.getsockname()[:2])
         face = app(agent, read, lambda: (int(time.time()), chain.now()))
         self._server = uvicorn.Server(uvicorn.Config(
-            face, log_config=None, log_level="warning", access_log=False, server_header=False, lifespan="off", ws="none",
+            face, log_config=None, log_level="warning", access_log=False, server_header=False, lifespan="off",
             limit_concurrency=64, timeout_keep_alive=5, timeout_graceful_shutdown=5,
-            h11_max_incomplete_event_size=16 * 1024))
+            h11_max_incomplete_event_size=16 * 1024, ws="none"))
         self.crashed = False
         self._over = threading.Event()
         self._threads = [threading.Thread(target=self._answer, name="provider http"),
