@@ -82,7 +82,9 @@ def known(place: Workspace, header: dict[str, Any]) -> None:
 
 
 def alive(place: Workspace) -> bool:
-    return link.ask(place, "hello") is not None
+    """Does the keeper live that started the job? One that came later knows of none."""
+    state = link.ask(place, "hello")
+    return state is not None and state.header["job"] is not None
 
 
 def records(place: Workspace, header: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
@@ -125,12 +127,11 @@ def stop(place: Workspace, header: dict[str, Any], tell: Tell) -> str:
 def end(place: Workspace, grace: int, tell: Tell) -> str:
     """TERM, then after `grace` KILL; the keeper does it and notes how. "" when it does not end."""
     until, began = time.monotonic() + grace + 15, time.monotonic()
-    there = link.ask(place, "stop", {"grace": grace}) is not None
+    link.ask(place, "stop", {"grace": grace})
     while time.monotonic() < until:
-        how = status.ended(place, there)
+        how = status.ended(place, alive(place))
         if how:
             return how
         tell(int(time.monotonic() - began), grace, "stopping")
         time.sleep(POLL)
-        there = alive(place)
     raise Refused("internal", "the job does not end")

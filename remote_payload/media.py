@@ -76,7 +76,7 @@ def caveats(rows: list[dict[str, Any]]) -> list[str]:
             found.add("cow")
         if row["kind"] in ("unknown", "overlay") or "data=journal" in row["options"]:
             found.add("journal")
-        if row["rotational"] is not True:
+        if row["rotational"] is not True or row["discard"]:
             found.add("ssd")
     return sorted(found)
 

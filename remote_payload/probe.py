@@ -25,7 +25,7 @@ PCI = Path("/sys/bus/pci/devices")
 
 
 def probe(names: Any, home: Path) -> tuple[dict[str, Any], bytes]:
-    """(results by name, outputs one after the other in the order asked for)."""
+    """({results by name}, outputs one after the other in the order asked for)."""
     if not isinstance(names, list) or len(set(map(str, names))) != len(names) or not set(map(str, names)) <= set(PROBES):
         raise Refused("bad-request", "not a list of probes that there are")
     results, body = {}, b""
@@ -34,7 +34,7 @@ def probe(names: Any, home: Path) -> tuple[dict[str, Any], bytes]:
         output = output[:min(EACH_MAX, BODY_MAX_DOWN - len(body))]
         results[name] = {"rc": code, "bytes": len(output)}
         body += output
-    return results, body
+    return {"results": results}, body
 
 
 def run(*words: str) -> tuple[int, bytes]:

@@ -38,33 +38,40 @@ def roots(home: Path) -> list[Root]:
     if os.environ.get("TMPDIR"):
         wanted.append((Path(os.environ["TMPDIR"]), "TMPDIR"))
     found = [Root(Path(os.path.realpath(path)), True, shown) for path, shown in wanted if path.is_dir()]
-    found += [Root(Path(mount.point), False, plain(mount.point))
-              for mount in mounts() if mount.kind not in UNREAL and "rw" in mount.options]
+    known = {str(root.path) for root in found}
+    for mount in mounts():
+        real = mount.kind not in UNREAL and not mount.point.startswith(("/sys/", "/proc/"))
+        if real and "rw" in mount.options and mount.point not in known and os.path.isdir(mount.point):  # noqa: PTH112
+            known.add(mount.point)
+            found.append(Root(Path(mount.point), False, plain(mount.point)))
     return found
 
 
+def laptop() -> list[Path]:
+    """In a lab the laptop is this machine and perhaps this user: its own folder is no part of the node."""
+    place = os.environ.get("SEALTUNE_LAB_LAPTOP", "")
+    return [Path(place)] if place and Path(place).is_dir() else []
+
+
 class Scanner:
-    """One scan. `deadline`: time.monotonic() at which it stops; `skip`: folders that are checked by digest instead."""
+    """One scan. `deadline`: time.monotonic() at which it stops; `skip`: folders that are left out."""
 
     def __init__(self, patterns: list[bytes], decoy: bytes, since: float, deadline: float, skip: list[Path]) -> None:
         self.patterns, self.decoy = patterns, decoy
         self.since, self.deadline = since - 2, deadline
         self._overlap = max(map(len, [*patterns, decoy])) - 1
-        self._walked = {(path.stat().st_dev, path.stat().st_ino) for path in skip if path.is_dir()}
+        self._walked = {(path.stat().st_dev, path.stat().st_ino) for path in skip}
         self.decoy_found = False
         self.hits = 0
         self.places: list[str] = []
         self.roots: list[dict[str, Any]] = []
 
-    def walk(self, root: Root, share: float) -> None:
-        """Looks through one root for at most `share` of the time that is left."""
+    def walk(self, root: Root, seconds: float) -> None:
+        """Looks through one root for at most so many seconds, and never beyond the scan's own end."""
         row: dict[str, Any] = {"root": root.shown, "required": root.required, "complete": True, "files": 0, "bytes": 0,
                                "skipped": {}}
-        until = time.monotonic() + max(0.0, self.deadline - time.monotonic()) * share
-        for entry in self._changed(root.path, row["skipped"]):
-            if time.monotonic() > until:
-                row["complete"] = False
-                break
+        until = min(self.deadline, time.monotonic() + seconds)
+        for entry in self._changed(root.path, row, until):
             self._file(entry, root, row, until)
         self.roots.append(row)
 
@@ -89,13 +96,13 @@ class Scanner:
                 "patterns": len(self.patterns), "decoy_found": self.decoy_found, "hits": self.hits,
                 "places": self.places, "roots": self.roots}
 
-    def _changed(self, root: Path, skipped: dict[str, int]) -> Iterator[os.DirEntry[str]]:
+    def _changed(self, root: Path, row: dict[str, Any], until: float) -> Iterator[os.DirEntry[str]]:
         """Files below `root`, on its file system, changed since the lease began. Each folder is walked once."""
         stack = [str(root)]
         device = root.lstat().st_dev
         while stack:
             folder = stack.pop()
-            for entry in self._entries(folder, skipped):
+            for entry in self._entries(folder, row["skipped"]):
                 try:
                     facts = entry.stat(follow_symlinks=False)
                 except OSError:
@@ -105,8 +112,8 @@ class Scanner:
                         stack.append(entry.path)
                 elif max(facts.st_ctime, facts.st_mtime) >= self.since and _writable(facts):
                     yield entry
-            if time.monotonic() > self.deadline:
-                skipped["time"] = skipped.get("time", 0) + len(stack)
+            if time.monotonic() > until and stack:
+                row["complete"] = False
                 return
 
     def _entries(self, folder: str, skipped: dict[str, int]) -> list[os.DirEntry[str]]:

@@ -32,7 +32,7 @@ def finish(place: Workspace, how: str, code: int) -> None:
 
 
 def ended(place: Workspace, alive: bool) -> str:
-    """How the job ended, "" while it runs. `alive`: its keeper answers."""
+    """How the job ended, "" while it runs. `alive`: the keeper that started it answers."""
     said = read_json(place.job / "status.json")
     if said is not None and said.get("how") in ENDS:
         return str(said["how"])

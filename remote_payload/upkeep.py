@@ -171,7 +171,7 @@ def order_of(header: dict[str, Any], body: bytes | bytearray) -> wiping.Order:
     canaries = [line for line in bytes(body).split(b"\n") if line]
     if len(canaries) > CANARIES_MAX or not all(CANARY_MIN <= len(line) <= CANARY_MAX for line in canaries):
         raise Refused("bad-request", "the canaries are not lines of 8 to 256 bytes")
-    return wiping.Order(name, keep, max(5, whole(order, "seconds", 86400)), nonce, canaries)
+    return wiping.Order(name, keep, min(max(5, whole(order, "seconds", 1 << 40)), wiping.SECONDS_MAX), nonce, canaries)
 
 
 def keeper_for(place: Workspace, order: wiping.Order) -> None:

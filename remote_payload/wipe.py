@@ -19,12 +19,14 @@ from typing import Any
 from remote_payload import media, public
 from remote_payload.frames import canonical
 from remote_payload.overwrite import destroy, entries, files_below, leave_root, memory_scratch, remove_folders
-from remote_payload.scan import Root, Scanner, processes, roots, spellings
+from remote_payload.scan import Scanner, laptop, processes, roots, spellings
 from remote_payload.workspace import Tell, Workspace, digest_file, plain, read_json, write_atomic
 
 SCHEMA = "sealtune/wipe/1"
 FILES_MAX = 1000                         # rows in the document; the rest is counted
 DOCUMENT_MAX = 1024 * 1024
+SECONDS_MAX = 86400
+SCAN_SECONDS, FURTHER_SECONDS = 600.0, 3.0  # of one scan at most; of it for places that a wipe can be complete without
 PLAN, DONE = "wipe.json", "wipe.done"
 ROLES = {"payload.zip": "payload", "dataset.age": "data", "checkpoint-in.age": "data", "spec.json": "spec",
          "job.json": "keeper", "lease.json": "keeper", "keeper.json": "keeper", "installed.json": "keeper"}
@@ -152,17 +154,19 @@ class Wipe:
     def _scan(self, when: str) -> dict[str, Any]:
         """Required places first; what time is left goes to the rest of the node's file systems."""
         left = max(1.0, self.order.deadline - time.monotonic())
-        share = 0.35 if when == "before" else 0.9
-        scanner = Scanner(self.patterns, self.decoy, self.plan["began"], time.monotonic() + left * share,
-                          [self.place.models])
-        pids, _ = processes()
-        held = scanner.open_files([*pids, os.getpid()])
-        for root in self._roots():
-            scanner.walk(root, 1.0 if root.required else 0.5)
-        return {**scanner.row(when), "deleted_open": held}
-
-    def _roots(self) -> list[Root]:
-        return roots(self.place.home)
+        seconds = min(SCAN_SECONDS, left * (0.35 if when == "before" else 0.9))
+        left_out = {"public weights, checked by digest": [self.place.models] if self.place.models.is_dir() else [],
+                    "the laptop itself, in a lab": laptop()}
+        scanner = Scanner(self.patterns, self.decoy, self.plan["began"], time.monotonic() + seconds,
+                          [path for paths in left_out.values() for path in paths])
+        held = scanner.open_files([*processes()[0], os.getpid()])
+        further = min(FURTHER_SECONDS, left / 20)
+        for root in roots(self.place.home):
+            began = time.monotonic()
+            scanner.walk(root, SCAN_SECONDS if root.required else further)
+            further -= 0 if root.required else time.monotonic() - began
+        return {**scanner.row(when), "left_out": [why for why, paths in left_out.items() if paths],
+                "deleted_open": held}
 
     # ---- saying -------------------------------------------------------------------------------------------------
 
