@@ -23,8 +23,12 @@ def play(desk: Desk, run: RunId, person: Person, json: bool, *, new: bool = Fals
             play_run(house, wiring.task_of(wiring.run_file_of(desk.settings, run), desk.settings))
     except SealtuneError as failure:
         problem = failure
+    book = wiring.journals(desk.settings)
+    begun = run in book.runs()
+    if new and not begun:                # the market was not even reached: nothing that a `resume` could go on from
+        wiring.forget_run(desk.settings, run)
     verdict, line, code = judge(desk, run, problem)
-    found = result(run, wiring.home_of(desk.settings, run), wiring.journals(desk.settings).read(run), verdict, problem)
+    found = result(run, wiring.home_of(desk.settings, run), book.read(run) if begun else (), verdict, problem)
     if json:
         show_json(found)
         return problem.exit_code if problem else code

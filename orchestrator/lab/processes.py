@@ -31,6 +31,8 @@ def spawn(module: str, arguments: list[str], log: Path) -> int:
 
 
 def lives(pid: int, module: str) -> bool:
+    if child := _children.get(pid):
+        return child.poll() is None      # ours; its command line cannot be read yet in its first moments
     try:
         words = (Path("/proc") / str(pid) / "cmdline").read_bytes()
     except OSError:

@@ -83,7 +83,11 @@ def up(state: Path, say: Say) -> Lab:
             return lab
         _stop(state)                     # a part that survived belongs to a lab that is no more
         folder = state / "lab"
-        lab = _start(folder, _ports(folder), say)
+        try:
+            lab = _start(folder, _ports(folder), say)
+        except BaseException:            # why: half a lab is of no use, and nobody would know of it
+            _stop(state)
+            raise
         (folder / "lab.json").write_bytes(canonical(encode(lab)[0]))
         return lab
 
@@ -129,8 +133,21 @@ def _start(folder: Path, ports: Mapping[str, int], say: Say) -> Lab:
 
 def _serve(module: str, arguments: list[str], log: Path, url: str) -> int:
     pid = processes.spawn(module, arguments, log)
+    _pid_file(log).write_text(str(pid))
     processes.answers(url, pid, module, log)
     return pid
+
+
+def _pid_file(log: Path) -> Path:
+    return log.with_suffix(".pid")
+
+
+def _pid(log: Path) -> int:
+    """0 where none was started."""
+    try:
+        return int(_pid_file(log).read_text())
+    except (OSError, ValueError):
+        return 0
 
 
 def _provider(folder: Path, port: int, rpc: str, money: LabMoney, machine: NodeProcess) -> Json:
@@ -143,7 +160,7 @@ def _provider(folder: Path, port: int, rpc: str, money: LabMoney, machine: NodeP
                         fee_bps=FEE_BPS, fee_recipient=fees, inspection_seconds=INSPECTION_SECONDS)
     config = ProviderConfig(
         "127.0.0.1", port, rpc, money.chain_id, money.escrow, money.token, money.provider_key,
-        str(folder / "provider-state.json"), machine.authorized_keys, machine.host, machine.port, machine.user, machine.host_keys, offer, "lab", 1,
+        str(folder / "provider"), machine.authorized_keys, machine.host, machine.port, machine.user, machine.host_keys, offer, "lab", 1,
         lock_out=(sys.executable, "-m", "orchestrator.lab.node", "lock-out", str(folder / "node")))
     return encode(config)[0]
 
@@ -185,13 +202,11 @@ def _ports(folder: Path) -> dict[str, int]:
 
 def _stop(state: Path) -> bool:
     folder, stopped = state / "lab", False
-    try:
-        lab = decode(Lab, json.loads((folder / "lab.json").read_text()))
-    except (OSError, ValueError, TypeError):
-        lab = None
-    for module, pid in ((PROVIDER, lab.provider_pid), (HUB, lab.hub_pid)) if lab else ():
-        stopped |= processes.lives(pid, module)
-        processes.end(pid, module)
+    for module, log in ((PROVIDER, folder / "provider.log"), (HUB, folder / "hub.log")):
+        if pid := _pid(log):
+            stopped |= processes.lives(pid, module)
+            processes.end(pid, module)
+            _pid_file(log).unlink()
     stopped |= node.running(folder / "node") is not None
     node.stop(folder / "node")
     if ledger := chain.running(folder / "chain"):
