@@ -19,6 +19,7 @@ from .transport import SafeTransport, send
 
 FRAMES_PER_SECOND = 200
 READ = 256 * 1024
+SLOWEST = 16 * 1024                      # bytes a second that a line must carry upwards not to count as silence
 Progress = Callable[[int, int, str], None]
 
 
@@ -47,6 +48,7 @@ class AgentChannel:
 
     def __init__(self, transport: SafeTransport, archive: bytes, pace: Pace) -> None:
         self._pace, self._buffer, self.transport = pace, bytearray(), transport
+        self._unanswered = 0             # bytes sent since the last answer; they may still be on a slow line
         try:
             self._channel = transport.open_exec(agent_loader.command(archive), pace.channel)
             self._send(agent_loader.preamble(archive))
@@ -72,12 +74,14 @@ class AgentChannel:
 
     def _send(self, data: bytes) -> None:
         self._channel.settimeout(max(self._pace.silence, 60))
+        self._unanswered += len(data)
         send(self._channel, data)
 
     def _answer(self, verb: Verb, deadline: float, progress: Progress) -> Frame:
         started, frames = time.monotonic(), 0
         while True:
             frame = decode(lambda n: self._read(n, deadline))
+            self._unanswered = 0
             frames += 1
             if frames > FRAMES_PER_SECOND * (time.monotonic() - started + 1):
                 raise FrameError("too many frames")
@@ -95,7 +99,7 @@ class AgentChannel:
             left = deadline - time.monotonic()
             if left <= 0:
                 raise TimeoutError("no answer in time")
-            self._channel.settimeout(min(left, self._pace.silence))
+            self._channel.settimeout(min(left, self._pace.silence + self._unanswered // SLOWEST))
             chunk = self._channel.recv(READ)
             if not chunk:
                 raise EOFError

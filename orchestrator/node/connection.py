@@ -118,6 +118,8 @@ class Dialer:
         return connection
 
     def _translated(self, error: Exception) -> Exception:
+        if isinstance(error, paramiko.PasswordRequiredException):
+            return Unreached("the key file has a passphrase; let an ssh agent hold the key (identity: agent)", refused=True)
         if isinstance(error, paramiko.AuthenticationException):
             return Unreached("the node does not let us in", refused=True)
         if isinstance(error, paramiko.ssh_exception.IncompatiblePeer) and "host key" in str(error):

@@ -147,9 +147,10 @@ class SshNode:
     # ---- custody ------------------------------------------------------------------------------------------
 
     def arm(self, deadline: Deadline) -> Armed:
-        asked = self._relative(deadline)
-        seconds, silence, clock = self._verb(
-            lambda agent: agent.arm(asked["seconds"], asked["silence"], deadline.self_end), 60)
+        def arm(agent: Agent) -> tuple[int, int, int]:
+            asked = self._relative(deadline)     # when it is sent: the wire knows no absolute time
+            return agent.arm(asked["seconds"], asked["silence"], deadline.self_end)
+        seconds, silence, clock = self._verb(arm, 60)
         return Armed(Instant(self._clock.now() + seconds), silence, Instant(clock))
 
     def beat(self, deadline: Deadline) -> None:
@@ -166,10 +167,11 @@ class SshNode:
         return {"seconds": seconds, "silence": min(max(deadline.silence_seconds, 1), MONTH)}
 
     def wipe(self, order: WipeOrder) -> WipeEvidence:
-        seconds = max(order.until - self._clock.now(), 30)
-        header = {"order_id": order.order_id, "keep": list(order.keep), "seconds": seconds, "nonce": order.nonce}
-        canaries = "\n".join(order.canaries).encode()
-        wiped = self._verb(lambda agent: agent.wipe(header, canaries, seconds, ignore), seconds)
+        def wipe(agent: Agent) -> Wiped:
+            seconds = max(order.until - self._clock.now(), 30)
+            header = {"order_id": order.order_id, "keep": list(order.keep), "seconds": seconds, "nonce": order.nonce}
+            return agent.wipe(header, "\n".join(order.canaries).encode(), seconds, ignore)
+        wiped = self._verb(wipe, max(order.until - self._clock.now(), 30))
         evidence = _evidence_of(wiped, self._evidence)
         self._wiped = evidence.outcome is Outcome.COMPLETE
         return evidence

@@ -97,7 +97,7 @@ class Line:
     """A loopback line to a port that can be cut, made silent, or cut after so many bytes."""
 
     def __init__(self, port: int) -> None:
-        self._target = port
+        self.target = port
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = int(self._listener.getsockname()[1])
         self._open: list[socket.socket] = []
@@ -114,6 +114,8 @@ class Line:
         self._open = []
 
     def close(self) -> None:
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)          # wakes the thread that accepts
         self._listener.close()
         self.cut()
 
@@ -121,7 +123,7 @@ class Line:
         with contextlib.suppress(OSError):
             while True:
                 near, _ = self._listener.accept()
-                far = socket.create_connection(("127.0.0.1", self._target))
+                far = socket.create_connection(("127.0.0.1", self.target))
                 self.connections += 1
                 self._open += [near, far]
                 most = self.cut_after.pop(0) if self.cut_after else 0

@@ -62,6 +62,8 @@ class Rogue:
             self._behaviour(channel)
 
     def close(self) -> None:
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)          # wakes the thread that accepts
         self._listener.close()
         for transport in self.transports:
             transport.close()
@@ -89,6 +91,8 @@ class RawServer:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def close(self) -> None:
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)          # wakes the thread that accepts
         self._listener.close()
 
     def _accept(self) -> None:
