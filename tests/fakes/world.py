@@ -181,7 +181,7 @@ class FakeMarket:
         if known and self.w.now >= known.visible_at:
             return known.lease
         if self.w.kind == "custodial" and self.w.now < order.placed_at + 120:
-            raise Transient("too early to say no", Instant(order.placed_at + 120))
+            raise Transient("too early to say no", retry_at=Instant(order.placed_at + 120))
         return known.lease if known else None
 
     def look(self, lease: Lease) -> LeaseView:
