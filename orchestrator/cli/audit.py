@@ -12,7 +12,10 @@ SIGNER = typer.Option(None, "--signer", metavar="FILE", help="Keys to trust, in 
 
 def audit(what: str = typer.Argument(..., metavar="RUN", help="A run's name, or a folder with its report."),
           signer: Path | None = SIGNER, json: bool = JSON) -> None:
-    """Audit a wipe report, this laptop's or somebody else's."""
+    """Audit a signed wipe report.
+
+    Offline, check by numbered check; this machine's reports, or somebody else's with --signer.
+    """
     from .. import wiring
     from ..audit.sshsig import allowed_signers
     from ..audit.verify import audit as check

@@ -7,7 +7,10 @@ from .options import JSON
 
 
 def demo(json: bool = JSON, engine: str = typer.Option("trl", hidden=True)) -> None:
-    """Run the whole journey on this machine: a lab with its own chain, market and node, and a tiny model."""
+    """Run the whole journey on this machine.
+
+    A lab with its own chain, market and node, and a tiny model that really learns. Never asks.
+    """
     from .. import wiring
     from ..lab.demo import write_run_file
     from ..settings.read import load_run

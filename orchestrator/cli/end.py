@@ -20,7 +20,10 @@ def end(
     leaked: bool = typer.Option(False, "--leaked", help="End every lease that nobody watches any more."),
     yes: bool = YES, unknown_runs: bool = UNKNOWN_RUNS, json: bool = JSON,
 ) -> None:
-    """End a rental, or every leaked one: wipe, end the lease, settle the deposit, sign the record."""
+    """End a rental, or every leaked one.
+
+    Wipes what can be reached, ends the lease, settles the deposit and signs the record.
+    """
     from functools import partial
 
     from ..domain.names import RunId

@@ -5,7 +5,7 @@ import typer
 
 from .options import JSON
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The lab on this machine: chain, provider, node, hub.")
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The lab on this machine.")
 
 
 @app.command("up")

@@ -14,7 +14,7 @@ FOLLOW = typer.Option(False, "--follow", "-f", help="Go on until the run is no l
 
 
 def logs(run: str = typer.Argument(..., help="The run's name."), follow: bool = FOLLOW, json: bool = JSON) -> None:
-    """Show the training's records; with -f as they come."""
+    """Show the training's records."""
     from .. import wiring
     from ..domain.names import RunId
     from ..errors import NoSuchRun

@@ -12,7 +12,10 @@ if TYPE_CHECKING:
 
 
 def rentals(json: bool = JSON) -> None:
-    """List open leases: in use, detached, paused, leaked or unknown here."""
+    """List open rentals and their cost.
+
+    in use, detached, paused, leaked, or unknown to this machine.
+    """
     from .desk import Desk
     from .leftovers import leftovers
     from .render import show_json

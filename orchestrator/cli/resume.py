@@ -10,7 +10,10 @@ def resume(
     run: str = typer.Argument(..., help="The run's name, as `sealtune status` shows it."),
     yes: bool = YES, understand: bool = UNDERSTAND, on_interrupt: str = ON_INTERRUPT, json: bool = JSON,
 ) -> None:
-    """Go on with a run that was interrupted, crashed or left alone."""
+    """Go on with a run that was stopped.
+
+    Interrupted, crashed or left alone: it asks the world first and repeats only what was not done.
+    """
     from .. import wiring
     from ..domain.names import RunId
     from .desk import Desk

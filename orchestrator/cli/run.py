@@ -12,7 +12,10 @@ def run(
     file: Path = typer.Argument(..., metavar="RUNFILE", help="The run file (YAML)."),
     yes: bool = YES, understand: bool = UNDERSTAND, on_interrupt: str = ON_INTERRUPT, json: bool = JSON,
 ) -> None:
-    """Fine-tune as the run file says, on a rented node or your own server."""
+    """Fine-tune as the run file says.
+
+    On a rented node or your own server; everything is shown and confirmed before money moves.
+    """
     from .. import wiring
     from ..results.output import check_output
     from ..settings.read import load_run

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def status(run: str = typer.Argument("", help="One run; all of them without it."), json: bool = JSON) -> None:
-    """Show the runs on this machine and what they still owe."""
+    """Show runs and what they still owe."""
     from .. import wiring
     from ..domain.names import RunId
     from ..errors import NoSuchRun
