@@ -73,6 +73,7 @@ contract Wallet {
         Signs,
         Refuses,
         Reverts,
+        RevertsYes,
         AnswersShort,
         AnswersTrue
     }
@@ -98,6 +99,12 @@ contract Wallet {
 
     function isValidSignature(bytes32 digest, bytes calldata) external view returns (bytes4) {
         if (habit == Habit.Reverts) revert("no");
+        if (habit == Habit.RevertsYes) {
+            assembly ("memory-safe") {
+                mstore(0, shl(224, 0x1626ba7e))
+                revert(0, 32)
+            }
+        }
         if (habit == Habit.AnswersShort) {
             assembly ("memory-safe") {
                 mstore(0, shl(224, 0x1626ba7e))

@@ -26,7 +26,7 @@ class Token(IntEnum):
 class Wallet(IntEnum):
     """Wallet.Habit"""
 
-    SIGNS, REFUSES, REVERTS, ANSWERS_SHORT, ANSWERS_TRUE = range(5)
+    SIGNS, REFUSES, REVERTS, REVERTS_YES, ANSWERS_SHORT, ANSWERS_TRUE = range(6)
 
 
 def deploy(chain: Chain, name: str) -> Contract:

@@ -86,6 +86,15 @@ def test_a_refund_that_cannot_be_pushed_waits_as_a_credit(world: World, trouble:
     assert world.balance(RENTER.address) == PURSE - PAY
 
 
+def test_no_refund_is_no_credit(world: World) -> None:
+    id = world.active()
+    world.after(3600)
+    world.pause()
+    world.escrow.send(STRANGER.address, "settle", id)
+    r = world.rental(id)
+    assert (r.paid, r.refunded, r.refundCredited) == (400_000, 0, False)
+
+
 def test_a_blacklisted_provider_holds_up_nobody_else(world: World) -> None:
     id = world.active(world.quote(feeBps=1000, feeRecipient=FEE_TAKER.address))
     world.blacklist(PROVIDER.address)

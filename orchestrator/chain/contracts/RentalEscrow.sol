@@ -393,11 +393,11 @@ contract RentalEscrow is IRentalEscrow {
         if (received != amount) revert BadDeposit(amount, received);
     }
 
-    /// @dev Never reverts, whatever the token does. Starving it of gas does not turn a push into a credit either: the
-    /// 64th part that would be left here could not pay for booking the credit.
+    /// @dev Never reverts, whatever the token does; an answer shorter than a word does not read as one. Starving it of
+    /// gas does not turn a push into a credit: the 64th part that would be left here could not pay for booking it.
     function _push(address to, uint256 amount) private returns (bool) {
         (bool ok, bytes memory answer) = address(TOKEN).call(abi.encodeCall(IERC20.transfer, (to, amount)));
-        return ok && answer.length >= 32 && uint256(bytes32(answer)) == 1;
+        return ok && uint256(bytes32(answer)) == 1;
     }
 
     // ---- storage ------------------------------------------------------------------------------------------
