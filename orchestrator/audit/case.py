@@ -17,7 +17,7 @@ from .log import BadLog, Log, Scope, of_bytes
 from .notary import CLOSING, EVENTS, REPORT, SIGNATURE
 from .sshsig import PublicKey
 
-MOST_REPORT, MOST_LOG, MOST_SIGNATURE = 8 * 1024 * 1024, 256 * 1024 * 1024, 64 * 1024
+MOST_REPORT, MOST_LOG, MOST_SIGNATURE = 8 * 1024 * 1024, 64 * 1024 * 1024, 64 * 1024
 DEPTH, VALUES = 32, 1_000_000
 
 

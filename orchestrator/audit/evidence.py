@@ -25,7 +25,7 @@ class EvidenceFolder:
             raise EvidenceTrouble(f"evidence of {len(document)} bytes, more than {MOST_BYTES}")
         digest = sha256(document)
         if self.find(digest) is None:
-            files.write(self._path(digest), document)
+            files.write(self._folder / digest.removeprefix("sha256:"), document)
         return digest
 
     def read(self, digest: Digest) -> bytes:
@@ -36,11 +36,7 @@ class EvidenceFolder:
         return document
 
     def find(self, digest: Digest) -> bytes | None:
-        document = files.read(self._path(digest), MOST_BYTES)
+        """None also for what is no digest: nothing lies under such a name."""
+        name = NAME.fullmatch(digest)
+        document = files.read(self._folder / name[1], MOST_BYTES) if name else None
         return document if document is not None and sha256(document) == digest else None
-
-    def _path(self, digest: Digest) -> Path:
-        found = NAME.fullmatch(digest)
-        if not found:
-            raise ValueError(f"not a digest: {digest!r}")
-        return self._folder / found[1]

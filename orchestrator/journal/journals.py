@@ -8,7 +8,7 @@ import os
 import re
 import secrets
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -76,13 +76,14 @@ class Journals:
         fd = locks.take(file, self._gate)
         if fd is None:
             raise RunLocked(f"run {run} is in use by process {locks.holder(file)}", hint=f"sealtune status {run}")
+        journal = RunJournal(self._chain(run), file, self._clock)
         try:
             locks.write_holder(fd)
-            journal = RunJournal(self._chain(run), file, self._clock)
             journal.contact()
             journal.events()             # a changed journal is noticed before anything is done with it
             yield journal
         finally:
+            journal.held = False
             os.close(fd)
 
     def _chain(self, run: RunId) -> _Chain:
@@ -108,10 +109,12 @@ class RunJournal:
     """One run, open for writing by the one process that holds its lock (port Journal)."""
 
     def __init__(self, chain: _Chain, lock_file: Path, clock: Clock) -> None:
-        self._chain, self._lock_file, self._clock = chain, lock_file, clock
+        self._chain, self._lock_file, self._clock, self.held = chain, lock_file, clock, True
 
     def append(self, deed: Deed, kind: Kind, public: Json = None, private: Json = None,
                acquires: tuple[str, ...] = (), releases: tuple[str, ...] = ()) -> Event:
+        if not self.held:
+            raise RunLocked("the run was let go, nothing is written to it any more")
         return self._chain.append(self._clock.now(), deed, kind, public, private, acquires, releases)
 
     def events(self) -> Sequence[Event]:
@@ -119,7 +122,8 @@ class RunJournal:
 
     def contact(self) -> None:
         now = self._clock.now()
-        os.utime(self._lock_file, (now, now))
+        with suppress(FileNotFoundError):    # somebody tidied up; the lock itself is held by the kernel
+            os.utime(self._lock_file, (now, now))
 
 
 class _Chain:

@@ -111,6 +111,13 @@ class TestLock:
         with another(journals).lock(RUN):
             assert journals.in_use(RUN)
 
+    def test_who_let_go_writes_no_more(self, journals: Journals) -> None:
+        with journals.create(RUN) as journal:
+            journal.append(OPEN, Kind.NOTED)
+        with pytest.raises(RunLocked):
+            journal.append(OPEN, Kind.NOTED)
+        assert len(journals.read(RUN)) == 1
+
     def test_a_run_is_created_once(self, journals: Journals) -> None:
         with journals.create(RUN):
             pass

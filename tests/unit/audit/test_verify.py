@@ -195,10 +195,9 @@ class TestTampered:
 
     @pytest.mark.full
     @pytest.mark.parametrize("name", SIGNED)
-    @pytest.mark.parametrize("mask", [1, 0x20, 0x80])
-    def test_every_byte_of_every_file(self, folder: Path, name: str, mask: int) -> None:
+    def test_every_byte_of_every_file(self, folder: Path, name: str) -> None:
         size = len((folder / name).read_bytes())
-        assert {self.flipped(folder, name, at, mask) for at in range(size)} == {Verdict.CONTRADICTED}
+        assert {self.flipped(folder, name, at, 1 << at % 8) for at in range(size)} == {Verdict.CONTRADICTED}
 
     @pytest.mark.parametrize("name", SIGNED)
     @pytest.mark.parametrize("change", [lambda d: d[:-1], lambda d: d + b"\n", lambda d: d + b" ", lambda d: b"\n" + d,
