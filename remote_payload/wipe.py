@@ -20,7 +20,7 @@ from remote_payload import media, public
 from remote_payload.frames import canonical
 from remote_payload.overwrite import destroy, entries, files_below, leave_root, memory_scratch, remove_folders
 from remote_payload.scan import Scanner, laptop, processes, roots, spellings
-from remote_payload.workspace import Tell, Workspace, digest_file, plain, read_json, write_atomic
+from remote_payload.workspace import Tell, Workspace, digest_file, make_folder, plain, read_json, write_atomic
 
 SCHEMA = "sealtune/wipe/1"
 FILES_MAX = 1000                         # rows in the document; the rest is counted
@@ -78,22 +78,26 @@ class Wipe:
         if known is not None:
             self.plan = known
             self.done = dict(line.split(" ", 1) for line in _lines(self.place.private / DONE))
+            if not (known["before"]["complete"] and known["before"]["decoy_found"]):
+                self._look_first()       # there was no time for it
+                write_atomic(self.place.private / PLAN, canonical(self.plan))
             return
         began = self.place.began() or time.time()
         self.plan = {"began": int(began), "started": int(time.time()), "job": job, "scratch": [], "before": None}
-        self._plant()
         scratch = memory_scratch(began)
-        self.plan["before"] = self._scan("before")
+        self._look_first()
         rows = [self._row(path) for folder in (self.place.private, *scratch) for path in files_below(folder)]
         self.plan.update(
             scratch=[path.name for path in scratch], total=len(rows), bytes=sum(row["bytes"] for row in rows),
             files=rows[:FILES_MAX])
         write_atomic(self.place.private / PLAN, canonical(self.plan))
 
-    def _plant(self) -> None:
-        """A file that looks like any other, with a text that only the laptop's nonce gives."""
+    def _look_first(self) -> None:
+        """The first scan, with a decoy to find: a file like any other, its text given by the laptop's nonce."""
         filler = os.urandom(2048).hex().encode()
+        make_folder(self.place.scratch)
         write_atomic(self.place.scratch / "decoy", filler + self.decoy + filler)
+        self.plan["before"] = self._scan("before")
 
     def _row(self, path: Path) -> dict[str, Any]:
         facts = path.lstat()

@@ -127,6 +127,11 @@ class Node:
         self._keepers.add(pid)
         return pid
 
+    def keeper_seen(self) -> int:
+        """The keeper that was met, when its note is gone."""
+        (pid,) = self._keepers
+        return pid
+
     def put(self, agent: Agent, name: str, data: bytes) -> str:
         for index in range(max(1, -(-len(data) // PART))):
             part = data[index * PART:(index + 1) * PART]

@@ -248,7 +248,7 @@ def test_it_outlives_hangups_and_its_session(node: Node) -> None:
     stat = Path(f"/proc/{keeper}/stat").read_text().rpartition(")")[2].split()
     assert stat[4] == "0" and int(stat[3]) != os.getsid(0)      # no terminal, another session
     for fd in ("0", "1", "2"):
-        assert os.readlink(f"/proc/{keeper}/fd/{fd}") == "/dev/null"
+        assert Path(f"/proc/{keeper}/fd/{fd}").readlink() == Path("/dev/null")
 
 
 # ---- what start refuses -------------------------------------------------------------------------------------------
