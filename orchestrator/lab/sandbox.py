@@ -107,8 +107,8 @@ def _runs(python: Path, uid: int | None) -> bool:
     """Through a shell: setpriv itself may still reach what the user cannot."""
     drop = [] if uid is None else ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", "--no-new-privs"]
     try:
-        out = subprocess.run([*drop, "sh", "-c", 'exec "$0" -I -c "$1"', str(python), CHECK], capture_output=True, text=True, timeout=20,
-                             stdin=subprocess.DEVNULL, cwd="/")
+        out = subprocess.run([*drop, "sh", "-c", 'exec "$0" -I -c "$1"', str(python), CHECK], cwd="/", timeout=20,
+                             capture_output=True, text=True, stdin=subprocess.DEVNULL)
     except (OSError, subprocess.TimeoutExpired):
         return False
     return out.returncode == 0 and tuple(int(n) for n in out.stdout.split(".")) >= AT_LEAST

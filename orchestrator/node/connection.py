@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import fabric  # type: ignore[import-untyped]
+import fabric
 import paramiko
 
 from ..domain.lease import Access

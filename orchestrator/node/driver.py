@@ -20,7 +20,7 @@ from ..domain.names import Digest, Instant, LeaseKey, Reason
 from ..domain.progress import Finished, Seen
 from ..domain.spool import Installed, Payload, Spool
 from ..domain.training import Armed, BaseModel, Deadline, Job, Started
-from ..errors import LeaveNode, NodeLost
+from ..errors import LeaveNode, NodeLost, SealtuneError
 from ..ports import Clock, Evidence
 from . import challenge, shipping
 from .channel import Refusal, ignore
@@ -181,7 +181,7 @@ class SshNode:
         if self._wiped:
             self._wiped = False
             self.lane.patience = 5
-            with contextlib.suppress(LeaveNode, Refusal):   # unheard, the keeper goes by itself a little later
+            with contextlib.suppress(SealtuneError, Refusal):   # unheard, the keeper goes by itself a little later
                 self.lane.within(_bye, 5)
         self.lane.close()
 

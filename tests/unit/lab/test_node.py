@@ -129,6 +129,14 @@ def test_there_is_nothing_but_commands(renter: Renter, what: str) -> None:
 LEAVE_BEHIND = "setsid sh -c 'sleep 300 & exec sleep 301' >/dev/null 2>&1 </dev/null & echo started"
 
 
+def both_sleep(renter: Renter) -> bool:
+    """Wait until what was started has become what it is to be."""
+    deadline = time.monotonic() + 10
+    while len(sleepers(renter)) < 2 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return len(sleepers(renter)) == 2
+
+
 def sleepers(renter: Renter) -> list[int]:
     found = []
     for pid in reaper.descendants(renter.node.pid):
@@ -143,7 +151,7 @@ def test_lock_out_ends_sessions_and_what_they_left_but_not_the_server(renter: Re
     assert "started" in said(renter, LEAVE_BEHIND)
     transport = connect(renter)
     channel = transport.open_exec("sleep 302", 10)
-    assert len(sleepers(renter)) == 2
+    assert both_sleep(renter)
     done = subprocess.run([sys.executable, "-m", "orchestrator.lab.node", "lock-out", renter.node.folder], check=False)
     assert done.returncode == 0 and not sleepers(renter)
     assert channel.recv(1) == b"" and lab.running(Path(renter.node.folder))
@@ -155,8 +163,8 @@ def test_lock_out_ends_sessions_and_what_they_left_but_not_the_server(renter: Re
 def test_stop_leaves_nothing() -> None:
     with lab_node() as other:
         assert "started" in said(other, LEAVE_BEHIND)
+        assert both_sleep(other)
         tree = [other.node.pid, *reaper.descendants(other.node.pid)]
-        assert len(sleepers(other)) == 2
         lab.stop(Path(other.node.folder))
         deadline = time.monotonic() + 10
         while any(reaper.alive(pid) for pid in tree) and time.monotonic() < deadline:
