@@ -47,7 +47,7 @@ def enclose(out: Path) -> str:
     Compiled GPU kernels hold no data and need a file system that may execute, so they go beside the results.
     Returns memory, or disk where the node has no tmpfs of ours to write to."""
     in_memory = _is_tmpfs(SHARED_MEMORY)
-    scratch = Path(tempfile.mkdtemp(prefix=SCRATCH_PREFIX, dir=SHARED_MEMORY if in_memory else out))
+    scratch = Path(tempfile.mkdtemp(prefix=f"{SCRATCH_PREFIX}{os.getpid()}-", dir=SHARED_MEMORY if in_memory else out))
     atexit.register(shutil.rmtree, scratch, ignore_errors=True)
     os.environ.update(OFFLINE)
     os.environ.update({name: str(scratch) for name in IN_MEMORY})

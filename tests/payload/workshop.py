@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import selectors
+import shutil
 import signal
 import subprocess
 import sys
@@ -147,6 +148,9 @@ class Running:
         while self._read():
             pass
         code = self.process.wait(DEADLINE)
+        for scratch in Path("/dev/shm").glob(f"sealtune-{self.process.pid}-*"):
+            assert code == -signal.SIGKILL, "only a killed job leaves its scratch folder, for the wipe"
+            shutil.rmtree(scratch)
         self._noise.seek(0)
         noise = self._noise.read().decode(errors="replace")
         self._noise.close()
