@@ -1,7 +1,7 @@
 """The lab node's inside: the home a renter sees, the uid it has, the python and tools it finds.
 
 As root the sandbox must be reachable by an unprivileged uid, so it may have to lie beside the lab's folder instead of in
-it. It must not weaken the mode of any folder that was there before.
+it. It must not open any folder but the node's own for others to walk through.
 """
 from __future__ import annotations
 
