@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,16 +37,19 @@ class LabMoney:
 
 
 def deploy(url: str, folder: Path) -> LabMoney:
-    """Refused where the chain is not a lab's, or the folder's contracts are on another chain."""
+    """An escrow of an older version is left behind for a new one. Refused where the chain is not a lab's."""
     rpc = Rpc(url)
     if rpc.chain_id() != chain.CHAIN_ID:
         raise Refused(f"chain {rpc.chain_id()} is no lab", hint="start one with sealtune lab")
     keys = {name: folder / "keys" / f"{name}.key" for name in NAMES}
     wallets = {name: wallet.lab_key(path) for name, path in keys.items()}
-    known = folder / "money.json"
+    known, escrow = folder / "money.json", contracts.load("RentalEscrow")
     money = _known(known)
-    if money is None or not (rpc.code(money.escrow) and rpc.code(money.token)):
-        money = _deploy_all(url, rpc, wallets, keys)
+    if money is None or not rpc.code(money.token):
+        token = _money(url, rpc, wallets)
+        money = LabMoney(chain.CHAIN_ID, "", token, str(keys["renter"]), str(keys["provider"]))
+    if not (money.escrow and escrow.is_deployed_as(rpc.code(money.escrow))):
+        money = replace(money, escrow=_create(url, rpc, wallets["deployer"], escrow.bytecode + _word(money.token)))
         known.write_text(json.dumps(asdict(money), indent=1) + "\n", encoding="utf-8")
     for one in wallets.values():
         _give_gas(url, rpc, one.address)
@@ -82,12 +85,12 @@ def send(rpc: Rpc, sender: Wallet, to: str | None, data: bytes) -> Receipt:
 # ---- once ---------------------------------------------------------------------------------------------------
 
 
-def _deploy_all(url: str, rpc: Rpc, wallets: dict[str, Wallet], keys: dict[str, Path]) -> LabMoney:
+def _money(url: str, rpc: Rpc, wallets: dict[str, Wallet]) -> str:
+    """A token, and what the renter owns of it."""
     _give_gas(url, rpc, wallets["deployer"].address)
     token = _deploy_token(url, rpc, wallets["deployer"])
     _fund(rpc, wallets["deployer"], token, wallets["renter"].address)
-    escrow = _create(url, rpc, wallets["deployer"], contracts.load("RentalEscrow").bytecode + _word(token))
-    return LabMoney(chain.CHAIN_ID, escrow, token, str(keys["renter"]), str(keys["provider"]))
+    return token
 
 
 def _deploy_token(url: str, rpc: Rpc, deployer: Wallet) -> str:
