@@ -37,14 +37,14 @@ def enter() -> int:
         print(problem, file=sys.stderr)
         return 1
     os.execv(PYTHON, [str(PYTHON), "-m", "orchestrator", *sys.argv[1:]])  # noqa: S606
-    return 1
 
 
 def ensure(venv: Path, lock: Path, more: Path | None = None) -> str:
     """Bring `venv` to the state of the lock, and of one more on top of it. Returns "" or what went wrong, with a hint.
     One process at a time."""
     if sys.hexversion < 0x030B0000:      # this file also runs under an older python3, to say so
-        return f"sealtune: python 3.11 or later is needed, this is {sys.version.split()[0]}\nhint: python3.12 -m orchestrator"
+        return (f"sealtune: python 3.11 or later is needed, this is {sys.version.split()[0]}\n"
+                "hint: python3.12 -m orchestrator")
     with (venv.parent / f"{venv.name}.making").open("w") as guard:
         fcntl.flock(guard, fcntl.LOCK_EX)
         try:

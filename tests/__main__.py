@@ -43,12 +43,12 @@ def fill_wheels() -> None:
             continue
         WHEELS.mkdir(exist_ok=True)
         say(f"filling the wheel folder for {variant}")
-        done = subprocess.run([sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps",
-                               "--require-hashes", "--only-binary", ":all:", "-d", str(WHEELS), "-r", str(lock)], check=False)
+        command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps",
+                   "--require-hashes", "--only-binary", ":all:", "-d", str(WHEELS), "-r", str(lock)]
+        done = subprocess.run(command, check=False)
         if done.returncode and variant == "cpu":
             say("the CPU build of torch is not at hand; the registry's own build is taken, which is far larger")
-            lock = LOCKS / "cpu-pypi.lock"
-            done = subprocess.run([*done.args[:-1], str(lock)], check=False)
+            done = subprocess.run([*command[:-1], str(LOCKS / "cpu-pypi.lock")], check=False)
         if done.returncode:
             raise SystemExit(f"tests: the wheels of {variant} could not be downloaded")
         shutil.copy(LOCKS / f"{variant}.lock", mark)

@@ -121,7 +121,7 @@ def _start(folder: Path, ports: Mapping[str, int], say: Say) -> Lab:
     money = deploy.deploy(ledger.url, folder / "chain")
     machine = node.start(NodeSpec(folder / "node", ports["node"], _packages(folder / "node")))
     if machine.kind != "sshd":
-        say("no sshd was found: the lab's node is a small asyncssh server; for the real one: sudo apt install openssh-server")
+        say("no sshd was found: the node is a small asyncssh server (the real one: sudo apt install openssh-server)")
     hub = _serve(HUB, [str(folder / "hub"), str(ports["hub"])], folder / "hub.log", f"http://127.0.0.1:{ports['hub']}/")
     config = folder / "provider.json"
     config.write_bytes(canonical(_provider(folder, ports["provider"], ledger.url, money, machine)))
@@ -160,7 +160,8 @@ def _provider(folder: Path, port: int, rpc: str, money: LabMoney, machine: NodeP
                         fee_bps=FEE_BPS, fee_recipient=fees, inspection_seconds=INSPECTION_SECONDS)
     config = ProviderConfig(
         "127.0.0.1", port, rpc, money.chain_id, money.escrow, money.token, money.provider_key,
-        str(folder / "provider"), machine.authorized_keys, machine.host, machine.port, machine.user, machine.host_keys, offer, "lab", 1,
+        str(folder / "provider"), machine.authorized_keys, machine.host, machine.port, machine.user, machine.host_keys,
+        offer, "lab", 1,
         lock_out=(sys.executable, "-m", "orchestrator.lab.node", "lock-out", str(folder / "node")))
     return encode(config)[0]
 

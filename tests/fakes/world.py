@@ -264,8 +264,8 @@ class FakeNode:
         self._reach()
         self.w.pass_time(10)
         bad = claim is not None and self.w.take("mismatch")
-        return HardwareReport(Digest("sha256:hw"), Trust.CROSS_CHECKED,
-                              (Check(1, "gpu model", not bad if claim else None, "" if claim else "nothing claimed"),), "580.1")
+        check = Check(1, "gpu model", not bad if claim else None, "" if claim else "nothing claimed")
+        return HardwareReport(Digest("sha256:hw"), Trust.CROSS_CHECKED, (check,), "580.1")
 
     def challenge(self, claim: HardwareClaim | None) -> HardwareReport:
         self._reach()

@@ -16,7 +16,8 @@ from tests.fakes.world import JOB_SECONDS, Killed, World, house
 
 
 def task(cap: int = 5_000_000) -> Task:
-    return Task(Path("d.jsonl"), "auto", "org/model", "main", "trl", "lora", (), 1, Wish(("RTX 4090",)), None, Money(cap, USDC))
+    wish = Wish(("RTX 4090",))
+    return Task(Path("d.jsonl"), "auto", "org/model", "main", "trl", "lora", (), 1, wish, None, Money(cap, USDC))
 
 
 def check(w: World, goal: str, cap: int = 5_000_000) -> list[str]:
