@@ -37,7 +37,7 @@ def root(version: bool = typer.Option(False, "--version", help="Print the versio
 def main() -> int:
     """Exit codes: see errors.py. An interrupt that nobody handled is 130."""
     try:
-        app(standalone_mode=False)
+        code = app(standalone_mode=False)    # a raised Exit comes back as its number
     except SealtuneError as problem:
         say(problem)
         return problem.exit_code
@@ -47,12 +47,12 @@ def main() -> int:
         print("sealtune: interrupted; what is still open: sealtune rentals", file=sys.stderr)
         return 130
     except Exception as problem:         # why: click's usage errors have no common public name across its forks
-        show, code = getattr(problem, "show", None), getattr(problem, "exit_code", None)
-        if show is None or code is None:
+        show, number = getattr(problem, "show", None), getattr(problem, "exit_code", None)
+        if show is None or number is None:
             raise
         show()
-        return int(code)
-    return 0
+        return int(number)
+    return int(code or 0)
 
 
 def say(problem: SealtuneError) -> None:
