@@ -403,7 +403,7 @@ class Payloads(Protocol):
 class Results(Protocol):
     def admit(self, home: Path, spec: TrainingSpec, identity: bytes) -> Adapter:
         """Open, check, rename `home`'s adapter.age and evaluation.age into the output folder.
-        A file that does not verify: Transient (it is fetched again), and StopRun when that does not help."""
+        A file that does not open: put aside, Transient (it is fetched once more), and StopRun when that does not help."""
         ...
 
 

@@ -12,6 +12,7 @@ from .result import result
 from .screen import screen
 
 SIMULATED = "simulated hardware: a GPU's name was played, no GPU was there"
+REHEARSED = "a rehearsal: nothing was trained, the figures are played"
 
 
 def play(desk: Desk, run: RunId, person: Person, json: bool, *, new: bool = False) -> int:
@@ -53,4 +54,5 @@ def judge(desk: Desk, run: RunId, problem: SealtuneError | None) -> tuple[str | 
     open_ = [c for c in audited.checks if c.word in ("failed", "not checked")]
     line = f"{audited.verdict.value}, {len(audited.checks) - len(open_)} of {len(audited.checks)} checks without objection"
     line += f"; {'; '.join(f'{c.text}: {c.why}' for c in open_[:3])}" if open_ else ""
-    return audited.verdict.value, f"{line} ({SIMULATED})" if audited.simulated else line, audited.verdict.exit_code
+    notes = [SIMULATED] * audited.simulated + [REHEARSED] * (wiring.run_file_of(desk.settings, run).engine == "rehearsal")
+    return audited.verdict.value, f"{line} ({'; '.join(notes)})" if notes else line, audited.verdict.exit_code

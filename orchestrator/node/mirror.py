@@ -25,6 +25,7 @@ from .lane import FOREVER, Lane
 from .recordfile import BadRecords, RecordFile, published
 
 TICK, WAIT = 1.0, 2                      # seconds: a tick at least so often; how long the node may hold a question
+SPARE_LINES = 128                        # beside the job's records the keeper writes as many of the GPU's, and a few own
 TRIES = 3                                # for one published file that does not verify
 Beat = Callable[[], "dict[str, int] | None"]
 
@@ -44,7 +45,7 @@ class Mirror:
 
     def follow(self, until: float = FOREVER) -> Iterator[Seen]:
         """See ports.Jobs.follow. `until`: monotonic time at which to stop waiting, for `stop`."""
-        records = RecordFile(self._home, self._job.spec.limits.records)
+        records = RecordFile(self._home, 2 * self._job.spec.limits.records + SPARE_LINES)
         workers = [threading.Thread(target=work, name=name, daemon=True)
                    for name, work in (("records", self._ask), ("files", self._bring))]
         try:
