@@ -57,6 +57,8 @@ def main(argv: list[str]) -> int:
             frames.send(channel, Frame(frames.REPLY, header, body))
         except Refused as no:
             frames.send(channel, Frame(frames.REFUSED, {"code": no.code, "detail": no.detail}))
+        except (KeyError, TypeError, ValueError):
+            frames.send(channel, Frame(frames.REFUSED, {"code": "bad-request", "detail": "not a stage that can be"}))
         except MemoryError:
             frames.send(channel, Frame(frames.REFUSED, {"code": "unsuitable", "detail": "not enough memory"}))
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +15,7 @@ from pathlib import Path
 from remote_payload.workspace import BLOCK, Workspace
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  where a killed job may have left its scratch folder
-SCRATCH = "sealtune-"
+SCRATCH = re.compile(r"sealtune-([0-9]{1,10})-")
 READBACKS, READBACK = 4, 4096
 
 
@@ -106,25 +107,25 @@ def remove_public(folder: Path) -> tuple[int, int]:
 
 
 def memory_scratch(since: float) -> list[Path]:
-    """Scratch folders of jobs of this user in shared memory, not older than the lease, if no such job lives."""
+    """What killed jobs of this user left in shared memory since the lease began: sealtune-<process id>-… folders."""
     found = []
     for path in entries(SHARED_MEMORY):
-        facts = path.lstat() if path.name.startswith(SCRATCH) else None
-        if facts and stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.geteuid() and facts.st_ctime >= since - 2:
+        named = SCRATCH.match(path.name)
+        try:
+            facts = path.lstat() if named else None
+        except OSError:
+            continue                     # gone meanwhile
+        ours = facts is not None and stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.geteuid()
+        if facts and named and ours and facts.st_ctime >= since - 2 and not _a_job_lives(named.group(1)):
             found.append(path)
-    return [] if found and _a_job_lives() else found
+    return found
 
 
-def _a_job_lives() -> bool:
-    for path in entries(Path("/proc")):
-        if path.name.isdigit():
-            try:
-                words = (path / "cmdline").read_bytes().split(b"\0")
-            except OSError:
-                continue                 # ended while we looked
-            if any(word.endswith(b"/payload.zip") for word in words) and b"--spec" in words:
-                return True
-    return False
+def _a_job_lives(pid: str) -> bool:
+    try:
+        return b"/payload.zip\0" in (Path("/proc") / pid / "cmdline").read_bytes()
+    except OSError:
+        return False
 
 
 def remove_private(place: Workspace) -> None:
