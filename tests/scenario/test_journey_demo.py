@@ -1,0 +1,40 @@
+"""`sealtune demo` with the real trainer: it learns, and nothing of what it learned from lies in plain on the node."""
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.payload.search import hits, newer_files
+from tests.scenario.lab import Lab
+from tests.scenario.search import secret_needles
+from tests.scenario.test_journey import KEYS, MONEY
+
+pytestmark = [pytest.mark.journey, pytest.mark.training, pytest.mark.sealed]
+
+
+def test_the_demo_learns_and_leaves_nothing(lab: Lab, tmp_path: Path) -> None:
+    laptop = lab.laptop(tmp_path / "laptop")
+    usdc = lab.usdc
+    demo = laptop.begin("demo", "--json")
+    run = laptop.in_training(demo, steps=3)
+    rows = [json.loads(line)["messages"][0]["content"] for line in (laptop.state / "demo" / "visits.jsonl").open()]
+    needles = {f"row {n}": rows[n].split("\n")[1].encode() for n in range(0, 900, 30)} | secret_needles(lab, laptop, run)
+    assert hits(newer_files([lab.sandbox], 0), needles) == []
+    result = demo.ended(0).tree
+
+    assert set(result) == KEYS
+    assert (result["verdict"], result["owed"], result["error"]) == ("verified", [], None)
+    base, adapter = result["evaluation"]["base"], result["evaluation"]["adapter"]
+    assert base["exact_match"] <= 0.05
+    assert adapter["exact_match"] >= 0.95
+    assert adapter["loss"] < base["loss"]
+    assert set(result["money"]) == MONEY
+    money = {name: int(value) for name, value in result["money"].items() if name != "token"}
+    assert money["deposit"] == money["paid"] + money["fee"] + money["refunded"]
+    assert usdc - lab.usdc == money["paid"] + money["fee"]
+    assert {p.name for p in Path(result["adapter"]).iterdir()} >= {"adapter_model.safetensors", "adapter_config.json"}
+    assert hits(newer_files([lab.sandbox], 0), needles) == []
+    assert lab.let_in() == ""
+    assert laptop.sealtune("audit", run, "--json").tree["verdict"] == "verified"
