@@ -19,6 +19,7 @@ from remote_payload import public
 from remote_payload.child import die_with_parent
 from remote_payload.frames import Refused, canonical
 from remote_payload.overwrite import entries, remove_public
+from remote_payload.public import site_packages
 from remote_payload.workspace import (
     Tell,
     Workspace,
@@ -100,11 +101,6 @@ def _reusable(folder: Path, lock: str) -> dict[str, Any] | None:
         return None
     same = public.environment_digest(rows) == mark.get("environment")
     return mark if same and public.sound(packages, rows, public.SAMPLE) else None
-
-
-def site_packages(folder: Path) -> Path | None:
-    found = sorted(folder.glob("lib/python3*/site-packages"))
-    return found[0] if len(found) == 1 else None
 
 
 class _Maker:

@@ -25,7 +25,7 @@ def start(place: Workspace, header: dict[str, Any], secret: bytes | bytearray, t
     spec = header.get("spec")
     if not isinstance(spec, dict) or not 0 < len(secret) <= SECRET_MAX:
         raise Refused("bad-request", "not a spec and a secret")
-    order = order_of(place, spec)
+    order = order_of(place, spec, header.get("variant", ""))
     mark = status.begun(place)
     if mark is not None:
         return _same_job(mark, order.job_id)
@@ -43,12 +43,14 @@ def _same_job(mark: dict[str, Any], job_id: str) -> dict[str, Any]:
     return {name: mark[name] for name in ("job_id", "boot_id", "at")}
 
 
-def order_of(place: Workspace, spec: dict[str, Any]) -> Order:
-    """What the keeper needs of a spec. The trainer reads and checks the rest itself."""
+def order_of(place: Workspace, spec: dict[str, Any], variant: Any) -> Order:
+    """What the keeper needs of a spec; the trainer checks the rest itself. `variant` "": whatever was installed last."""
     installed = read_json(place.private / "installed.json") or {}
     environment = str(installed.get("environment", ""))
     if not ENVIRONMENT.fullmatch(environment) or not (place.public / environment / public.MARK).is_file():
         raise Refused("unsuitable", "no environment was installed for this lease")
+    if variant not in ("", installed.get("variant")):
+        raise Refused("unsuitable", "another environment was installed for this lease")
     job_id, engine, base, limits = (spec.get(name) for name in ("job_id", "engine", "base", "limits"))
     if not isinstance(job_id, str) or not 0 < len(job_id) <= 200 or engine not in ("trl", "rehearsal"):
         raise Refused("bad-request", "job_id or engine is not one that can be")

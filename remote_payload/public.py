@@ -45,6 +45,35 @@ def parts(place: Workspace) -> list[Part]:
     return found
 
 
+def intact(place: Workspace, part: Part) -> bool:
+    """May it stay? A model: exactly the files of its table, each by digest. An environment: some by their records."""
+    if part.place.name == "python":
+        return True                      # the interpreter of the environments; looked through like everything else
+    if part.name == "base model":
+        table = (complete_model(place, part.place.name) or {}).get("files")
+        found = {str(p.relative_to(part.place)): p for p in part.place.rglob("*") if p.is_symlink() or not p.is_dir()}
+        if not isinstance(table, list) or {str(name) for name, _ in table} != set(found):
+            return False
+        return all(_has(found[name], digest) for name, digest in table)
+    packages = site_packages(part.place)
+    try:
+        return bool(part.digest) and packages is not None and sound(packages, recorded(packages), SAMPLE)
+    except (OSError, ValueError):
+        return False
+
+
+def _has(path: Path, digest: str) -> bool:
+    try:
+        return digest_file(path) == "sha256:" + digest
+    except OSError:
+        return False
+
+
+def site_packages(folder: Path) -> Path | None:
+    found = sorted(folder.glob("lib/python3*/site-packages"))
+    return found[0] if len(found) == 1 else None
+
+
 def remove(place: Workspace, part: Part) -> tuple[int, int]:
     """(files, bytes) that went with a part and its mark."""
     if part.place.parent == place.models:

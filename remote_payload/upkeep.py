@@ -91,7 +91,8 @@ def fetch_base(place: Workspace, base: Any, tell: Tell) -> dict[str, Any]:
     for path in list(into.rglob("*")):
         if not path.is_dir() and str(path.relative_to(into)) not in wanted:
             path.unlink()
-    write_atomic(mark, canonical({"schema": public.MODEL_SCHEMA, "digest": digest, "bytes": size}))
+    write_atomic(mark, canonical(
+        {"schema": public.MODEL_SCHEMA, "digest": digest, "bytes": size, "files": base["files"]}))
     return {"digest": digest, "bytes": size}
 
 

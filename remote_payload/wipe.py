@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import json
 import os
 import platform
 import time
@@ -20,7 +21,7 @@ from remote_payload import media, public
 from remote_payload.frames import canonical
 from remote_payload.overwrite import destroy, entries, files_below, leave_root, memory_scratch, remove_folders
 from remote_payload.scan import Scanner, laptop, processes, roots, spellings
-from remote_payload.workspace import Tell, Workspace, digest_file, make_folder, plain, read_json, write_atomic
+from remote_payload.workspace import GET_NAME, Tell, Workspace, digest_file, make_folder, plain, read_json, write_atomic
 
 SCHEMA = "sealtune/wipe/1"
 FILES_MAX = 1000                         # rows in the document; the rest is counted
@@ -30,6 +31,7 @@ SCAN_SECONDS, FURTHER_SECONDS = 600.0, 3.0  # of one scan at most; of it for pla
 PLAN, DONE = "wipe.json", "wipe.done"
 ROLES = {"payload.zip": "payload", "dataset.age": "data", "checkpoint-in.age": "data", "spec.json": "spec",
          "job.json": "keeper", "lease.json": "keeper", "keeper.json": "keeper", "installed.json": "keeper"}
+MINOR = ("part", "scratch", "other")     # listed last, so that they give way first
 NOT_DONE = (
     ("trim", "the disk was not told to discard the blocks: that needs rights over the whole device"),
     ("logs", "records of logins and connections belong to the node and were left alone"),
@@ -87,9 +89,11 @@ class Wipe:
         scratch = memory_scratch(began)
         self._look_first()
         rows = [self._row(path) for folder in (self.place.private, *scratch) for path in files_below(folder)]
+        rows.sort(key=lambda row: (row["role"] in MINOR, row["path"]))
+        pruned = pruned_by_the_job(self.place, {row["sha256"] for row in rows})
         self.plan.update(
-            scratch=[path.name for path in scratch], total=len(rows), bytes=sum(row["bytes"] for row in rows),
-            files=rows[:FILES_MAX])
+            scratch=[path.name for path in scratch], there=len(rows), total=len(rows) + len(pruned),
+            bytes=sum(row["bytes"] for row in rows), files=[*pruned, *rows][:FILES_MAX])
         write_atomic(self.place.private / PLAN, canonical(self.plan))
 
     def _look_first(self) -> None:
@@ -147,7 +151,8 @@ class Wipe:
     def _public_parts(self) -> list[dict[str, Any]]:
         rows = []
         for part in public.parts(self.place):
-            kept = bool(part.digest or part.place.name == "python") and part.name in self.order.keep
+            self.tell(2, 5, "checking")
+            kept = part.name in self.order.keep and public.intact(self.place, part)
             files, size = public.measure(part.place) if kept else public.remove(self.place, part)
             rows.append({"name": part.name or "unfinished", "kept": kept, "digest": part.digest, "files": files,
                          "bytes": size})
@@ -200,7 +205,7 @@ class Wipe:
             "outcome": outcome, "started": plan["started"], "finished": now, "job": plan["job"],
             "files": [self._finished(row) for row in plan["files"]], "files_total": plan["total"],
             "files_not_listed": plan["total"] - len(plan["files"]), "bytes_total": plan["bytes"], "public": parts,
-            "inventory": {"before": {"files": plan["total"], "bytes": plan["bytes"]},
+            "inventory": {"before": {"files": plan["there"], "bytes": plan["bytes"]},
                           "after": {"files": len(left), "bytes": sum(map(_size, left))}},
             "leftovers": [self._shown(path) for path in left[:100]], "scans": [before, after],
             "decoy": {"planted": True, "found": before["decoy_found"], "gone": not after["decoy_found"]},
@@ -209,6 +214,8 @@ class Wipe:
             "tool": {"python": platform.python_version(), "protocol": 1}}
 
     def _finished(self, row: dict[str, Any]) -> dict[str, Any]:
+        if "outcome" in row:
+            return row
         word = self.done.get(_key(row["path"]))
         gone = not (self.place.private / row["path"]).exists() if word is None else True
         outcome = "removed" if word else "removed before a cut" if gone else "left"
@@ -245,17 +252,32 @@ def _size(path: Path) -> int:
         return 0
 
 
+def pruned_by_the_job(place: Workspace, there: set[str]) -> list[dict[str, Any]]:
+    """Rows for what the job published and removed again itself: older checkpoints, sealed as everything."""
+    rows = {}
+    for line in _lines(place.records, 0):
+        record = json.loads(line)
+        said = record["data"]
+        if record["kind"] == "published" and GET_NAME.fullmatch(said.get("name", "")) and said.get("bytes", "").isdigit():
+            path = "job/" + said["name"]
+            rows[path, said.get("sha256", "")] = {
+                "path": path, "role": role(path), "bytes": int(said["bytes"]), "sha256": said.get("sha256", ""),
+                "technique": "unlink", "passes": 0, "readback": False, "outcome": "removed by the job"}
+    return [row for (_, digest), row in rows.items() if digest not in there]
+
+
 def _key(shown: str) -> str:
     """A name without blanks for the notes."""
     return hashlib.sha256(shown.encode()).hexdigest()[:32]
 
 
-def _lines(path: Path) -> list[str]:
+def _lines(path: Path, least: int = 33) -> list[str]:
+    """The lines of a file of ours that are longer than `least`; the last may have been cut."""
     try:
         text = path.read_text()
     except OSError:
         return []
-    return [line for line in text.split("\n") if len(line) > 33]
+    return [line for line in text.split("\n") if len(line) > least]
 
 
 def _sync(folder: Path) -> None:

@@ -24,6 +24,7 @@ LEASE = "ab" * 32
 OTHER_LEASE = "cd" * 32
 PART = 8 * 1024 * 1024
 DEADLINE = 60.0
+NODE_PYTHON = os.environ.get("SEALTUNE_NODE_PYTHON", sys.executable)   # the suites may run on an older one too
 LOCK, UV_LOCK = b"# a lock of nothing\n", b"# a lock of no uv\n"
 
 
@@ -42,7 +43,7 @@ class Ended(AssertionError):
 class Agent:
     """One connection. `python`: the interpreter that the node would have."""
 
-    def __init__(self, home: Path, archive: bytes, python: str = sys.executable,
+    def __init__(self, home: Path, archive: bytes, python: str = NODE_PYTHON,
                  environment: Mapping[str, str] | None = None) -> None:
         words = {"HOME": str(home), "PATH": os.environ["PATH"], **(environment or {})}
         command = agent_loader.command(archive).replace("exec python3", f"exec {python}", 1)
@@ -100,7 +101,7 @@ class Agent:
 class Node:
     """One node: a home, its agents, its keepers. `end` leaves no process behind."""
 
-    def __init__(self, home: Path, lease: str = LEASE, python: str = sys.executable,
+    def __init__(self, home: Path, lease: str = LEASE, python: str = NODE_PYTHON,
                  environment: Mapping[str, str] | None = None) -> None:
         self.home, self.lease, self._python, self._environment = home, lease, python, environment
         self.archive = payloads.Payloads().archive

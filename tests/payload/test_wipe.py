@@ -61,7 +61,8 @@ def test_the_document_says_what_was_done(node: Node, tmp_path: Path) -> None:
         assert rows[name]["sha256"] == digest and rows[name]["outcome"] == "removed" and rows[name]["readback"]
     assert rows["dataset.age"]["role"] == "data" and rows["adapter.age"]["role"] == "result"
     assert {"payload.zip", "spec.json", "records.jsonl", "status.json", "lease.json", "keeper.json"} <= set(rows)
-    assert document["files_total"] == len(document["files"]) == document["inventory"]["before"]["files"]
+    assert document["files_total"] == len(document["files"]) and document["inventory"]["before"]["files"] == len(
+        [row for row in document["files"] if row["outcome"] != "removed by the job"])
     assert document["inventory"]["after"] == {"files": 0, "bytes": 0} and document["files_not_listed"] == 0
     before, after = document["scans"]
     assert before["decoy_found"] and not after["decoy_found"] and document["decoy"] == {
@@ -77,22 +78,30 @@ def test_public_parts_stay_where_the_order_keeps_them(node: Node, tmp_path: Path
     unfinished = node.place.public / "env-0000000000000000.part"
     unfinished.mkdir()
     (unfinished / "half").write_text("half")
-    (node.place.models / ("1" * 40)).mkdir()
-    (node.place.models / ("1" * 40) / "config.json").write_text("{}")
-    (node.place.models / ("1" * 40 + ".json")).write_text('{"digest":"sha256:' + "2" * 64 + '","bytes":2}')
-    header, document = lease.wipe(keep=("environment", "base model"))
+    a_model(node, "1" * 40)
+    a_model(node, "3" * 40)
+    (node.place.models / ("3" * 40) / "dump").write_text(CANARY)     # no longer only what its table says
+    header, document = lease.wipe(keep=("environment", "base model"), canaries=CANARY.encode())
     assert header["outcome"] == "complete"
     assert [path.name for path in node.place.root.iterdir()] == ["public"]
     assert node.place.environment(sha256(LOCK)).is_dir() and not unfinished.exists()
     assert [kept.split()[-1][:10] for kept in header["kept"]] == ["sha256:222", header["kept"][1].split()[-1][:10]]
     assert {(row["name"], row["kept"]) for row in document["public"]} == {
-        ("environment", True), ("base model", True), ("unfinished", False)}
+        ("environment", True), ("base model", True), ("base model", False), ("unfinished", False)}
+
+
+def a_model(node: Node, commit: str) -> None:
+    """A base model as a lease before this one could have left it."""
+    folder = node.place.models / commit
+    folder.mkdir()
+    (folder / "config.json").write_text("{}")
+    mark = {"digest": "sha256:" + "2" * 64, "bytes": 2, "files": [["config.json", sha256(b"{}")[7:]]]}
+    (node.place.models / (commit + ".json")).write_text(json.dumps(mark))
 
 
 def test_what_is_not_kept_goes(node: Node, tmp_path: Path) -> None:
     lease = Lease(node, tmp_path / "desk")
-    (node.place.models / ("1" * 40)).mkdir()
-    (node.place.models / ("1" * 40 + ".json")).write_text('{"digest":"sha256:' + "2" * 64 + '"}')
+    a_model(node, "1" * 40)
     header, _ = lease.wipe(keep=("environment",))
     assert [kept.split()[0] for kept in header["kept"]] == ["environment"]
     assert not node.place.models.exists()
@@ -141,6 +150,37 @@ def test_a_deleted_file_that_is_still_open_is_searched(node: Node, tmp_path: Pat
         (node.home / "gone").unlink()
         header, document = lease.wipe(canaries=CANARY.encode())
     assert header["hits"] == 1 and document["scans"][1]["places"] == ["a deleted file that is still open"]
+
+
+def test_a_checkpoint_that_the_job_removed_itself_has_a_row(node: Node, tmp_path: Path) -> None:
+    lease = Lease(node, tmp_path / "desk")
+    lease.start({"rehearsal_steps": "7", "rehearsal_step_seconds": "0.4"}, checkpoints={"every_seconds": 1, "keep": 1})
+    published = [r["data"] for r in lease.follow()[1] if r["kind"] == "published"]
+    assert len([data for data in published if data["name"].startswith("checkpoint")]) > 1
+    _, document = lease.wipe()
+    rows = {row["sha256"]: row["outcome"] for row in document["files"]}
+    outcomes = [rows[data["sha256"]] for data in published]
+    assert set(outcomes) == {"removed", "removed by the job"}
+    assert document["files_total"] == len(document["files"]) > document["inventory"]["before"]["files"]
+
+
+def test_what_a_killed_job_left_in_memory_goes(node: Node, tmp_path: Path) -> None:
+    lease = Lease(node, tmp_path / "desk")
+    lease.start({"rehearsal_hang": "1"})
+    lease.wait_for("phase")
+    memory = Path("/dev/shm")
+    until(lambda: [path for path in memory.glob("sealtune-*") if str(node.home).encode() in job_of(path)])
+    (scratch,) = [path for path in memory.glob("sealtune-*") if str(node.home).encode() in job_of(path)]
+    (scratch / "left").write_text("something")
+    os.kill(int(scratch.name.split("-")[1]), signal.SIGKILL)
+    assert lease.follow()[0] == "failed" and (scratch / "left").exists()
+    header, document = lease.wipe()
+    assert header["outcome"] == "complete" and not scratch.exists()
+    assert "memory/left" in [row["path"] for row in document["files"]]
+
+
+def job_of(scratch: Path) -> bytes:
+    return _words(Path("/proc") / scratch.name.split("-")[1] / "cmdline")
 
 
 def test_a_running_job_is_ended_first(node: Node, tmp_path: Path) -> None:
