@@ -284,6 +284,7 @@ class EscrowMachine(RuleBasedStateMachine):
         cursor = 0
         while True:
             ids, cursor = self.escrow.read("openRentals", account, as_provider, cursor, 2)
+            assert ids or cursor == 0
             found += ids
             if cursor == 0:
                 return found

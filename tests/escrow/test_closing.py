@@ -163,6 +163,7 @@ def test_the_meter_stops_with_the_funded_time(world: World, wait: int, outcome: 
 def test_ended_at_once_costs_nothing(world: World) -> None:
     id = world.active()
     end(world, id, RENTER)
+    assert [name for name, _ in world.escrow.events()] == ["RentalClosed"]
     assert_closed(world, id, Paid(ENDED, RENTER))
 
 

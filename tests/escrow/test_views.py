@@ -146,7 +146,7 @@ def pages(world: World, who: Person, as_provider: bool, limit: int) -> list[byte
     cursor = 0
     while True:
         ids, cursor = world.escrow.read("openRentals", who.address, as_provider, cursor, limit)
-        assert len(ids) <= limit
+        assert (ids or cursor == 0) and len(ids) <= limit
         found += ids
         if cursor == 0:
             return found
