@@ -17,7 +17,7 @@ def play(examples: int, steps: int) -> None:
 
 
 def test_contract_and_model_agree_whatever_people_do() -> None:
-    play(examples=60, steps=40)
+    play(examples=40, steps=40)
 
 
 @pytest.mark.full

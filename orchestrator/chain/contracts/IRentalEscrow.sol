@@ -282,6 +282,5 @@ interface IRentalEscrow {
 
     function token() external view returns (address);
 
-    // solhint-disable-next-line func-name-mixedcase
     function DOMAIN_SEPARATOR() external view returns (bytes32);
 }

@@ -2,6 +2,8 @@
 pragma solidity 0.8.35;
 
 import {IRentalEscrow} from "./IRentalEscrow.sol";
+import {OpenRentals} from "./OpenRentals.sol";
+import {Signatures} from "./Signatures.sol";
 
 /// @dev As much of ERC-20 as is used here.
 interface IERC20 {
@@ -12,16 +14,16 @@ interface IERC20 {
 
 /// @title Rental escrow
 /// @notice Holds the deposits of rentals and pays them out. The interface says what it promises and what it assumes.
-/// @dev Every function that writes has the same order: check, effect, interaction. Amounts are base units of the one
-/// token, times are seconds. Price times time fits 128 bits, because the price has 96 and the time 32.
+/// @dev What a public function does is written at the interface. Every one that writes has the same order: check,
+/// effect, interaction. Amounts are base units of the one token, times are seconds. Price times time fits 128 bits,
+/// because the price has 96 and the time 32.
 contract RentalEscrow is IRentalEscrow {
+    using OpenRentals for OpenRentals.Lists;
+
     uint256 public constant MAX_FEE_BPS = 1500;
 
     uint256 private constant HOUR = 3600;
     uint256 private constant BPS = 10_000;
-    /// @dev Half the order of secp256k1. Above it lies the twin of every signature.
-    uint256 private constant MAX_S = 0x7FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF5D576E7357A4501DDFE92F46681B20A0;
-    bytes4 private constant ERC1271_MAGIC = 0x1626ba7e;
 
     bytes32 private constant DOMAIN_TYPEHASH =
         keccak256("EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)");
@@ -32,12 +34,6 @@ contract RentalEscrow is IRentalEscrow {
     );
     bytes32 private constant END_TYPEHASH = keccak256("End(bytes32 id,bytes32 reportDigest)");
 
-    /// @dev Where an open rental stands in the two lists it is on.
-    struct Place {
-        uint128 asRenter;
-        uint128 asProvider;
-    }
-
     IERC20 private immutable TOKEN;
 
     uint256 public held;
@@ -45,9 +41,7 @@ contract RentalEscrow is IRentalEscrow {
     mapping(address owner => uint256) public creditOf;
     mapping(bytes32 digest => bool) public quoteSpent;
     mapping(bytes32 id => Rental) private _rentals;
-    mapping(address account => bytes32[]) private _openAsRenter;
-    mapping(address account => bytes32[]) private _openAsProvider;
-    mapping(bytes32 id => Place) private _places;
+    OpenRentals.Lists private _open;
     bool private transient _entered;
 
     modifier nonReentrant() {
@@ -64,7 +58,6 @@ contract RentalEscrow is IRentalEscrow {
 
     // ---- opening ------------------------------------------------------------------------------------------
 
-    /// @inheritdoc IRentalEscrow
     function create(
         bytes32 key,
         Quote calldata quote,
@@ -86,14 +79,13 @@ contract RentalEscrow is IRentalEscrow {
         quoteSpent[digest] = true;
         held += deposit;
         _store(id, key, quote, seconds_, deposit, accessHash);
-        _addToLists(id, quote.renter, quote.provider);
+        _open.add(id, quote.renter, quote.provider);
         _announce(id, digest);
 
         // Interaction.
         _pull(deposit);
     }
 
-    /// @inheritdoc IRentalEscrow
     function activate(bytes32 id, bytes32 readyHash) external nonReentrant {
         Rental storage r = _in(id, State.Funded);
         if (msg.sender != r.provider) revert NotAllowed(msg.sender);
@@ -106,7 +98,6 @@ contract RentalEscrow is IRentalEscrow {
         emit RentalActivated(id, r.startedAt, r.endsAt, readyHash);
     }
 
-    /// @inheritdoc IRentalEscrow
     function cancelQuote(Quote calldata quote) external nonReentrant {
         if (msg.sender != quote.provider) revert NotAllowed(msg.sender);
         bytes32 digest = quoteDigest(quote);
@@ -116,7 +107,6 @@ contract RentalEscrow is IRentalEscrow {
         emit QuoteCancelled(msg.sender, digest);
     }
 
-    /// @inheritdoc IRentalEscrow
     function extendTo(bytes32 id, uint32 totalSeconds, uint256 maxExtra) external nonReentrant {
         // Checks.
         Rental storage r = _in(id, State.Active);
@@ -140,7 +130,6 @@ contract RentalEscrow is IRentalEscrow {
 
     // ---- closing ------------------------------------------------------------------------------------------
 
-    /// @inheritdoc IRentalEscrow
     function cancel(bytes32 id) external nonReentrant {
         Rental storage r = _in(id, State.Funded);
         bool noShow = block.timestamp > r.startBy;
@@ -149,7 +138,6 @@ contract RentalEscrow is IRentalEscrow {
         _close(id, r, noShow ? Outcome.NoShow : Outcome.Cancelled, msg.sender, 0);
     }
 
-    /// @inheritdoc IRentalEscrow
     function reject(bytes32 id, uint8 reason, bytes32 evidence) external nonReentrant {
         Rental storage r = _in(id, State.Active);
         if (msg.sender != r.renter) revert NotAllowed(msg.sender);
@@ -160,7 +148,6 @@ contract RentalEscrow is IRentalEscrow {
         _close(id, r, Outcome.Rejected, msg.sender, 0);
     }
 
-    /// @inheritdoc IRentalEscrow
     function end(bytes32 id, bytes32 reportDigest) external nonReentrant {
         Rental storage r = _in(id, State.Active);
         if (msg.sender == r.renter) {
@@ -174,15 +161,13 @@ contract RentalEscrow is IRentalEscrow {
         }
     }
 
-    /// @inheritdoc IRentalEscrow
     function endSigned(bytes32 id, bytes32 reportDigest, bytes calldata signature) external nonReentrant {
         Rental storage r = _in(id, State.Active);
-        if (!_signedBy(r.renter, endDigest(id, reportDigest), signature)) revert BadSignature(r.renter);
+        if (!Signatures.signedBy(r.renter, endDigest(id, reportDigest), signature)) revert BadSignature(r.renter);
 
         _endByRenter(id, r, reportDigest);
     }
 
-    /// @inheritdoc IRentalEscrow
     function settle(bytes32 id) external nonReentrant {
         Rental storage r = _in(id, State.Active);
         if (block.timestamp < r.endsAt) revert TooEarly(r.endsAt, block.timestamp);
@@ -192,12 +177,10 @@ contract RentalEscrow is IRentalEscrow {
 
     // ---- credits ------------------------------------------------------------------------------------------
 
-    /// @inheritdoc IRentalEscrow
     function withdraw() external returns (uint256 amount) {
         return withdrawFor(msg.sender);
     }
 
-    /// @inheritdoc IRentalEscrow
     function withdrawFor(address owner) public nonReentrant returns (uint256 amount) {
         amount = creditOf[owner];
         if (amount == 0) revert NothingToWithdraw(owner);
@@ -211,27 +194,22 @@ contract RentalEscrow is IRentalEscrow {
 
     // ---- views --------------------------------------------------------------------------------------------
 
-    /// @inheritdoc IRentalEscrow
     function rentalId(address renter, bytes32 key) public view returns (bytes32) {
         return keccak256(abi.encode(block.chainid, address(this), renter, key));
     }
 
-    /// @inheritdoc IRentalEscrow
     function quoteDigest(Quote calldata quote) public view returns (bytes32) {
         return _typed(keccak256(abi.encode(QUOTE_TYPEHASH, quote)));
     }
 
-    /// @inheritdoc IRentalEscrow
     function endDigest(bytes32 id, bytes32 reportDigest) public view returns (bytes32) {
         return _typed(keccak256(abi.encode(END_TYPEHASH, id, reportDigest)));
     }
 
-    /// @inheritdoc IRentalEscrow
     function rental(bytes32 id) external view returns (Rental memory) {
         return _rentals[id];
     }
 
-    /// @inheritdoc IRentalEscrow
     function rentals(bytes32[] calldata ids) external view returns (Rental[] memory found) {
         found = new Rental[](ids.length);
         for (uint256 i = 0; i < ids.length; ++i) {
@@ -239,7 +217,6 @@ contract RentalEscrow is IRentalEscrow {
         }
     }
 
-    /// @inheritdoc IRentalEscrow
     function statusOf(bytes32 id) external view returns (Status) {
         Rental storage r = _rentals[id];
         if (r.state == State.Funded) return block.timestamp > r.startBy ? Status.NoShow : Status.Funded;
@@ -247,35 +224,24 @@ contract RentalEscrow is IRentalEscrow {
         return r.state == State.Closed ? Status.Closed : Status.None;
     }
 
-    /// @inheritdoc IRentalEscrow
     function accruedOf(bytes32 id) external view returns (uint256) {
         Rental storage r = _rentals[id];
         if (r.state == State.Active) return _accrued(r);
         return r.paid + r.fee;
     }
 
-    /// @inheritdoc IRentalEscrow
     function openRentals(address account, bool asProvider, uint256 cursor, uint256 limit)
         external
         view
         returns (bytes32[] memory ids, uint256 next)
     {
-        bytes32[] storage list = asProvider ? _openAsProvider[account] : _openAsRenter[account];
-        uint256 left = cursor < list.length ? list.length - cursor : 0;
-        ids = new bytes32[](left < limit ? left : limit);
-        for (uint256 i = 0; i < ids.length; ++i) {
-            ids[i] = list[cursor + i];
-        }
-        if (ids.length < left) next = cursor + ids.length;
+        return _open.page(account, asProvider, cursor, limit);
     }
 
-    /// @inheritdoc IRentalEscrow
     function token() external view returns (address) {
         return address(TOKEN);
     }
 
-    /// @inheritdoc IRentalEscrow
-    // solhint-disable-next-line func-name-mixedcase
     function DOMAIN_SEPARATOR() public view returns (bytes32) {
         bytes32 name = keccak256("sealtune RentalEscrow");
         return keccak256(abi.encode(DOMAIN_TYPEHASH, name, keccak256("1"), block.chainid, address(this)));
@@ -294,7 +260,7 @@ contract RentalEscrow is IRentalEscrow {
         if (quote.feeBps > MAX_FEE_BPS || nobody) revert BadFee(quote.feeBps, quote.feeRecipient);
         digest = quoteDigest(quote);
         if (quoteSpent[digest]) revert QuoteSpent(digest);
-        if (!_signedBy(quote.provider, digest, signature)) revert BadSignature(quote.provider);
+        if (!Signatures.signedBy(quote.provider, digest, signature)) revert BadSignature(quote.provider);
     }
 
     function _checkSeconds(uint256 seconds_, uint256 least, uint256 most) private pure {
@@ -303,24 +269,6 @@ contract RentalEscrow is IRentalEscrow {
 
     function _inspecting(Rental storage r) private view returns (bool) {
         return block.timestamp <= uint256(r.startedAt) + r.inspectionSeconds;
-    }
-
-    /// @dev The key comes first even where the account has code: an account that delegates its code (EIP-7702) still
-    /// belongs to its key, and its delegate may know nothing of ERC-1271.
-    function _signedBy(address signer, bytes32 digest, bytes calldata signature) private view returns (bool) {
-        if (_recover(digest, signature) == signer && signer != address(0)) return true;
-        if (signer.code.length == 0) return false;
-        (bool ok, bytes memory answer) =
-            signer.staticcall(abi.encodeWithSelector(ERC1271_MAGIC, digest, signature));
-        return ok && answer.length >= 32 && bytes32(answer) == bytes32(ERC1271_MAGIC);
-    }
-
-    /// @dev The zero address for everything that is not one canonical 65-byte signature.
-    function _recover(bytes32 digest, bytes calldata signature) private pure returns (address) {
-        if (signature.length != 65) return address(0);
-        bytes32 s = bytes32(signature[32:64]);
-        if (uint256(s) > MAX_S) return address(0);
-        return ecrecover(digest, uint8(signature[64]), bytes32(signature[:32]), s);
     }
 
     function _typed(bytes32 structHash) private view returns (bytes32) {
@@ -364,7 +312,7 @@ contract RentalEscrow is IRentalEscrow {
         r.fee = fee;
         r.refunded = refund;
         held -= r.deposit;
-        _removeFromLists(id, r.renter, r.provider);
+        _open.remove(id, r.renter, r.provider);
         emit RentalClosed(
             id, r.renter, r.provider, outcome, by, accrued - fee, fee, refund, r.reason, r.reportDigest
         );
@@ -444,29 +392,5 @@ contract RentalEscrow is IRentalEscrow {
             r.fundedSeconds,
             r.startBy
         );
-    }
-
-    function _addToLists(bytes32 id, address renter, address provider) private {
-        bytes32[] storage mine = _openAsRenter[renter];
-        bytes32[] storage theirs = _openAsProvider[provider];
-        _places[id] = Place(uint128(mine.length), uint128(theirs.length));
-        mine.push(id);
-        theirs.push(id);
-    }
-
-    /// @dev The last of a list takes the place of the one that leaves.
-    function _removeFromLists(bytes32 id, address renter, address provider) private {
-        Place memory place = _places[id];
-        delete _places[id];
-        bytes32 moved = _takeOut(_openAsRenter[renter], place.asRenter);
-        if (moved != id) _places[moved].asRenter = place.asRenter;
-        moved = _takeOut(_openAsProvider[provider], place.asProvider);
-        if (moved != id) _places[moved].asProvider = place.asProvider;
-    }
-
-    function _takeOut(bytes32[] storage list, uint256 place) private returns (bytes32 moved) {
-        moved = list[list.length - 1];
-        list[place] = moved;
-        list.pop();
     }
 }
