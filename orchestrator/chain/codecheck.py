@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from ..domain.escrow import EscrowFacts
 from ..errors import Refused
-from . import contracts, typed
+from . import contracts, networks, typed
 from .rpc import Rpc
 
 _HINT = "check the escrow, token and chain in your settings"
@@ -15,6 +15,7 @@ def check(rpc: Rpc, expected: EscrowFacts) -> None:
     chain_id = rpc.chain_id()
     if chain_id != expected.chain_id:
         raise Refused(f"{rpc.name} is on chain {chain_id}, not {expected.chain_id}", hint=_HINT)
+    networks.must_be_usdc(expected)
     artefact, code = contracts.load("RentalEscrow"), rpc.code(expected.escrow)
     if not code:
         raise Refused(f"there is no contract at {expected.escrow} on chain {chain_id}", hint=_HINT)

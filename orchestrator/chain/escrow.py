@@ -19,10 +19,11 @@ from ..domain.names import LeaseKey
 from ..errors import NoFunds, NothingMade, OfferGone, Refused, Unreachable
 from ..ports import Outbox
 from . import checks, codecheck, contracts, fees, typed, views
+from .networks import Limit
 from .refusals import RentalExists, TooLate, WrongState
 from .rpc import Contract, Rpc
 from .sender import Sender
-from .wallet import Wallet
+from .signer import Signer
 
 # Measured on the lab's chain: approve and create, approve and extendTo, end. For the estimate that is shown before
 # paying, never for sending.
@@ -35,9 +36,10 @@ _CLOSING = ("cancel", "reject", "end")
 class ChainEscrow:
     """One wallet, one escrow, one chain node. The chain is not asked before the first question."""
 
-    def __init__(self, rpc: Rpc, wallet: Wallet, outbox: Outbox, facts: EscrowFacts, sender: Sender | None = None,
-                 max_fee_per_gas: int | None = None) -> None:
+    def __init__(self, rpc: Rpc, wallet: Signer, outbox: Outbox, facts: EscrowFacts, sender: Sender | None = None,
+                 max_fee_per_gas: int | None = None, limit: Limit | None = None) -> None:
         self._rpc, self._wallet, self._expected, self._checked = rpc, wallet, facts, False
+        self._limit = limit
         self._policy = fees.policy_for(facts.chain_id, max_fee_per_gas)
         self._sender = sender or Sender(rpc, wallet, outbox, facts.chain_id, self._policy)
 
@@ -106,6 +108,7 @@ class ChainEscrow:
             due = _price_ahead(quote.pricePerHour, seconds)
             if due > deposit:
                 raise NothingMade(f"{seconds} s cost {due} base units, {deposit} were allowed")
+            self._within_limit(due)
             data = self._encode("create", _word(key), _struct(quote), bytes.fromhex(signature[2:]), seconds, due,
                                 _word(access_hash))
             self._allow(id, due)
@@ -129,6 +132,7 @@ class ChainEscrow:
             total = _price_ahead(found.price_per_hour, seconds)
             if total > total_at_most:
                 raise NothingMade(f"{seconds} s would cost {total} base units in all, {total_at_most} were allowed")
+            self._within_limit(total)
             data = self._encode("extendTo", rental_id, seconds, total_at_most - found.deposit)
             self._allow(rental_id, total - found.deposit)
             self._sender.send(self._sender.fresh_key(f"extend:{rental_id}"), self._expected.escrow, data)
@@ -190,6 +194,10 @@ class ChainEscrow:
         keys = [f"{verb}:{rental_id}" for verb in ("create", *_CLOSING)]
         return Money(self._sender.spent(keys, [f"approve:{rental_id}", f"extend:{rental_id}"]), POL)
 
+    def _within_limit(self, total: int) -> None:
+        if self._limit:
+            self._limit.check(total)
+
     def _allow(self, rental_id: str, amount: int) -> None:
         """Let the escrow take exactly this, in our turn, so that nobody of ours takes it for something else."""
         owned, allowed = self._token.read("balanceOf", self.account), self._token.read(
@@ -239,10 +247,10 @@ class ChainEscrow:
         return low
 
 
-def connect(url: str, wallet: Wallet, outbox: Outbox, facts: EscrowFacts,
-            max_fee_per_gas: int | None = None) -> ChainEscrow:
-    """What the wiring calls. `facts` from the settings; `max_fee_per_gas` in wei, the user's ceiling."""
-    return ChainEscrow(Rpc(url), wallet, outbox, facts, max_fee_per_gas=max_fee_per_gas)
+def connect(url: str, wallet: Signer, outbox: Outbox, facts: EscrowFacts, max_fee_per_gas: int | None = None,
+            limit: Limit | None = None) -> ChainEscrow:
+    """What the wiring calls. `facts` and `limit` from the settings; `max_fee_per_gas` in wei, the user's ceiling."""
+    return ChainEscrow(Rpc(url), wallet, outbox, facts, max_fee_per_gas=max_fee_per_gas, limit=limit)
 
 
 def _closing_call(rental: Rental, reject: bool, evidence: str, report: str) -> tuple[Any, ...]:

@@ -22,7 +22,7 @@ from ..ports import Attempt, Outbox
 from . import fees
 from .fees import Fees, Policy
 from .rpc import Receipt, Rpc
-from .wallet import Wallet
+from .signer import Signer
 
 WAIT_S = 20
 _LOOK_EVERY_S = 0.2
@@ -41,7 +41,7 @@ class Signed:
 class Sender:
     """For one wallet on one chain. Everything but `turn` and `spent` is called inside a turn."""
 
-    def __init__(self, rpc: Rpc, wallet: Wallet, outbox: Outbox, chain_id: int, policy: Policy, wait_s: float = WAIT_S,
+    def __init__(self, rpc: Rpc, wallet: Signer, outbox: Outbox, chain_id: int, policy: Policy, wait_s: float = WAIT_S,
                  pause: Callable[[float], object] | None = None) -> None:
         self._rpc, self._wallet, self._outbox, self._policy = rpc, wallet, outbox, policy
         self._chain_id, self._wait_s, self._pause = chain_id, wait_s, pause or threading.Event().wait

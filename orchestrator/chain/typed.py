@@ -18,7 +18,7 @@ from ..domain.escrow import EscrowFacts, Quote, Ready
 if TYPE_CHECKING:
     from eth_account.messages import SignableMessage
 
-    from .wallet import Wallet
+    from .signer import Signer
 
 DOMAIN_NAME, DOMAIN_VERSION = "sealtune RentalEscrow", "1"
 _TYPES: Mapping[str, tuple[tuple[str, str], ...]] = {
@@ -96,7 +96,7 @@ def signer(signable: SignableMessage, signature: str) -> str | None:
         return None
 
 
-def request_headers(facts: EscrowFacts, wallet: Wallet, request: ApiRequest) -> dict[str, str]:
+def request_headers(facts: EscrowFacts, wallet: Signer, request: ApiRequest) -> dict[str, str]:
     """The headers that prove a request."""
     signature = wallet.sign_message(message(facts, request))
     return dict(zip(_HEADERS, (request.rentalId, str(request.issuedAt), request.nonce, signature), strict=True))

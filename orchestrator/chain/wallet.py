@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import secrets
 from collections.abc import Mapping
 from pathlib import Path
@@ -58,16 +59,57 @@ class Wallet:
 
 
 def load(path: Path, password: str) -> Wallet:
-    """The wallet in a keystore file. BadInput: no such file, not a keystore, wrong password."""
+    """The wallet in a keystore file. BadInput: no such file, not a keystore, wrong password, another's address."""
+    wallet = Wallet(_opened(path, password))
+    named = _named(_read_keystore(path))
+    if named and named.lower() != wallet.address.lower():
+        raise BadInput(f"{path.name} names the account {named[:42]}, its key is that of {wallet.address}",
+                       hint="somebody changed the file: send nothing to the account that it names")
+    return wallet
+
+
+def address_of(path: Path) -> str:
+    """The account that a keystore file names, without its password. BadInput: none, or it names none."""
+    from eth_utils.address import is_hex_address, to_checksum_address
+
+    named = _named(_read_keystore(path))
+    if not is_hex_address(named):
+        raise BadInput(f"{path.name} does not say whose it is", hint=f"sealtune wallet import {path}")
+    return str(to_checksum_address(named))
+
+
+def new(path: Path, password: str) -> Wallet:
+    """A new account in a new keystore file."""
+    return save(path, secrets.token_bytes(32), password)
+
+
+def take_over(source: Path, path: Path, password: str) -> Wallet:
+    """The account of another tool's keystore file, under the same password, encrypted anew as ours are."""
+    return save(path, _opened(source, password), password)
+
+
+def typed_key(text: str) -> bytes:
+    """A private key as a person typed it. BadInput, which does not quote it."""
+    digits = text.strip().removeprefix("0x")
+    if not re.fullmatch(r"[0-9a-fA-F]{64}", digits):
+        raise BadInput("that is no private key: 64 hex digits are needed, with or without 0x before them")
+    return bytes.fromhex(digits)
+
+
+def _opened(path: Path, password: str) -> bytes:
     from eth_account import Account
 
     keystore = _read_keystore(path)
     try:
-        return Wallet(bytes(Account.decrypt(keystore, password)))
-    except BadInput:
-        raise
+        return bytes(Account.decrypt(keystore, password))
     except Exception:  # noqa: BLE001 why: open-ended for a broken file, and may quote secrets
         raise BadInput(f"wrong password for {path.name}, or the file is damaged") from None
+
+
+def _named(keystore: Mapping[str, Any]) -> str:
+    """The account as the file says it, "0x…"; "" where it does not."""
+    named = keystore.get("address")
+    return "0x" + named.removeprefix("0x") if isinstance(named, str) and named else ""
 
 
 def save(path: Path, key: bytes, password: str) -> Wallet:
@@ -109,7 +151,8 @@ def _read_keystore(path: Path) -> dict[str, Any]:
         with path.open("rb") as file:
             text = file.read(_KEYSTORE_MAX)
     except OSError as why:
-        raise BadInput(f"cannot read the wallet {path}: {why.strerror}") from None
+        hint = "sealtune wallet new, or sealtune wallet import" if isinstance(why, FileNotFoundError) else None
+        raise BadInput(f"cannot read the wallet {path}: {why.strerror}", hint=hint) from None
     try:
         keystore = json.loads(text)
     except ValueError:

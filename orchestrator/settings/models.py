@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from ..domain.money import USDC, Money
+from .values import MOST_DEPOSIT
 
 MOST_HOURS = 24
 MODEL_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}(/[A-Za-z0-9][A-Za-z0-9._-]{0,95})?")
@@ -188,10 +189,13 @@ class RehearsedRun(Run):
 class Open(Strict):
     url: Annotated[str, matching(URL, "an address like https://market.example")]
     rpc: Annotated[str, matching(URL, "an address like https://node.example")]
-    escrow: Annotated[str, matching(ADDRESS, "an address, 0x and 40 hex digits")]
-    token: Annotated[str, matching(ADDRESS, "an address, 0x and 40 hex digits")]
+    escrow: Annotated[str, matching(ADDRESS, "an address, 0x and 40 hex digits")] | None = None
+    token: Annotated[str, matching(ADDRESS, "an address, 0x and 40 hex digits")] | None = None
     chain_id: int = Field(ge=1)
-    keystore: str = Field(min_length=1)
+    keystore: str = Field(default="wallet.json", min_length=1)
+    password_file: str | None = Field(default=None, min_length=1)
+    accept_unaudited: bool = False
+    most_deposit: Annotated[Any, BeforeValidator(as_money)] = MOST_DEPOSIT
 
 
 class PolicyPart(Strict):

@@ -60,8 +60,9 @@ def load_settings(state: Path) -> Settings:
 def _open_market(part: Open | None, state: Path) -> OpenMarket | None:
     if part is None:
         return None
-    return OpenMarket(part.url.rstrip("/"), part.rpc, part.escrow, part.token, part.chain_id,
-                      _path(state, part.keystore))
+    password_file = _path(state, part.password_file) if part.password_file else None
+    return OpenMarket(part.url.rstrip("/"), part.rpc, part.escrow or "", part.token or "", part.chain_id,
+                      _path(state, part.keystore), password_file, part.accept_unaudited, part.most_deposit)
 
 
 def _must_agree(run: Run, page: Page) -> None:

@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..domain.lease import Wish
-from ..domain.money import Money
+from ..domain.money import USDC, Money
 
 PUBLIC_HUB = "https://huggingface.co"
+MOST_DEPOSIT = Money(50 * 10**6, USDC)   # into an unaudited contract, unless the person says otherwise
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,8 @@ class RunFile:
 
 @dataclass(frozen=True, slots=True)
 class OpenMarket:
-    """Where the open market and its escrow are. Addresses are 0x-hex."""
+    """Where the open market and its escrow are. Addresses are 0x-hex; "": the chain's own USDC, and the address at which
+    this version's escrow is deployed everywhere."""
 
     url: str
     rpc: str
@@ -52,6 +54,9 @@ class OpenMarket:
     token: str
     chain_id: int
     keystore: Path
+    password_file: Path | None = None
+    accept_unaudited: bool = False       # needed where the money is real
+    most_deposit: Money = MOST_DEPOSIT   # a limit where the money is real
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,50 @@
+"""Who signs: the one small border behind which a wallet is a key in memory, or only an address to look at.
+
+Sender and escrow ask for nothing more than this.
+"""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+
+from ..errors import Refused
+
+if TYPE_CHECKING:
+    from eth_account.messages import SignableMessage
+
+
+class Signer(Protocol):
+    """One account."""
+
+    @property
+    def address(self) -> str:
+        """With the checksum in its letters."""
+        ...
+
+    def sign_transaction(self, fields: Mapping[str, Any]) -> tuple[bytes, str]:
+        """(raw bytes, 0x hash) of an EIP-1559 transaction."""
+        ...
+
+    def sign_message(self, message: SignableMessage) -> str:
+        """65 bytes, r s v, as 0x-hex."""
+        ...
+
+
+class Watcher:
+    """An account without its key, for looking at it: no password is needed for that."""
+
+    __slots__ = ("address",)
+
+    def __init__(self, address: str) -> None:
+        from eth_utils.address import to_checksum_address
+
+        self.address: str = str(to_checksum_address(address))
+
+    def sign_transaction(self, fields: Mapping[str, Any]) -> tuple[bytes, str]:
+        self._refuse()
+
+    def sign_message(self, message: SignableMessage) -> str:
+        self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        raise Refused(f"{self.address} is only looked at here, its key was not opened")
