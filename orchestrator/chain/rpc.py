@@ -89,6 +89,12 @@ class Rpc:
             return Receipt(hash, int(found["blockNumber"]), found["status"] == 1, int(found["gasUsed"]),
                            int(found["effectiveGasPrice"]))
 
+    def receipts(self, hashes: Sequence[str]) -> Sequence[Receipt | None]:
+        """None where there is none yet, or where the node did not say."""
+        with self._border():
+            found = self.batch([("eth_getTransactionReceipt", [hash]) for hash in hashes])
+            return [_receipt(hash, raw) for hash, raw in zip(hashes, found, strict=True)]
+
     def tips(self, blocks: int) -> tuple[int, Sequence[int]]:
         """(base fee of the next block, median tip of each of the last blocks that had transactions), in wei."""
         with self._border():
@@ -103,11 +109,30 @@ class Rpc:
             query: Any = {"address": _checksum(address), "topics": list(topics), "fromBlock": first, "toBlock": last}
             return ["0x" + bytes(log["transactionHash"]).hex() for log in self._web3.eth.get_logs(query)]
 
-    def gas_for(self, sender: str, to: str, data: bytes) -> int:
+    def gas_for(self, sender: str, to: str, data: bytes, value: int = 0) -> int:
         """Gas that a call would need in the next block. What the contract says no to is raised as refusals.py says."""
         with self._border():
-            call: Any = {"from": _checksum(sender), "to": _checksum(to), "data": data}
+            call: Any = {"from": _checksum(sender), "to": _checksum(to), "data": data, "value": value}
             return int(self._web3.eth.estimate_gas(call, "pending"))
+
+    def batch(self, questions: Sequence[tuple[str, Sequence[Any]]]) -> Sequence[Any]:
+        """Reads in one request: each raw answer of JSON-RPC, or the error in its place. Asked one by one where the node
+        does not take batches. The parameters are raw as well."""
+        with self._border():
+            provider: Any = self._web3.provider
+            answers = provider.make_batch_request(list(questions))
+            if not isinstance(answers, list) or len(answers) != len(questions):
+                answers = [provider.make_request(method, parameters) for method, parameters in questions]
+            return [self._raw(answer) for answer in answers]
+
+    def _raw(self, answer: Mapping[str, Any]) -> Any:
+        error = answer.get("error")
+        if not error:
+            return answer.get("result")
+        text, data = clean(str(error.get("message"))), error.get("data")
+        if "revert" in text or isinstance(data, str):
+            return refusal(data if isinstance(data, str) else "", text)
+        return Unreachable(f"chain node {self.name} answers: {text}")
 
     # ---- the one write ----
 
@@ -190,6 +215,13 @@ class Contract:
             return bytes.fromhex(str(self._bound.encode_abi(name, list(arguments))).removeprefix("0x"))
         except Web3Exception as why:
             raise ValueError(f"{name} does not take these arguments") from why
+
+
+def _receipt(hash: str, raw: Any) -> Receipt | None:
+    if not isinstance(raw, Mapping) or not raw.get("blockNumber"):
+        return None
+    return Receipt(hash, int(raw["blockNumber"], 16), int(raw["status"], 16) == 1,
+                   int(raw["gasUsed"], 16), int(raw["effectiveGasPrice"], 16))
 
 
 def clean(text: str) -> str:

@@ -78,3 +78,13 @@ class Rental:
     fee: int
     refunded: int
     report_digest: str
+
+    @property
+    def locked(self) -> int:
+        """What the contract holds for it now."""
+        return 0 if self.status in ("none", "closed") else self.deposit
+
+    @property
+    def can_still_cost(self) -> int:
+        """Beyond what has accrued, if nobody ends it. Only its renter can make that more, by extending."""
+        return self.deposit - self.accrued if self.status in ("funded", "active") else 0
