@@ -164,9 +164,10 @@ class Trainer:
         self._end(how, code)
 
     def _end(self, how: str, code: int) -> None:
-        self.book.close()
-        status.finish(self.place, how, code)
         self.how = how
+        with contextlib.suppress(OSError):  # a full disk: without its file the end counts as lost, never as success
+            self.book.close()
+            status.finish(self.place, how, code)
 
     def _signal(self, number: int) -> None:
         if self.process is not None:

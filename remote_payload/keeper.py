@@ -6,15 +6,12 @@ lease's own end and goes. It is one thread, forked from an agent; it must never 
 """
 from __future__ import annotations
 
+import ctypes
 import os
-import re
 import select
-import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable
-from types import FrameType
 from typing import Any
 
 from remote_payload import frames, link, status
@@ -22,92 +19,11 @@ from remote_payload.child import GRACE, Order, Trainer
 from remote_payload.frames import BadFrame, Frame, Refused, canonical
 from remote_payload.overwrite import remove_private
 from remote_payload.telemetry import Gpu
-from remote_payload.workspace import Workspace, boot_id, harden, try_lock, write_atomic
+from remote_payload.workspace import Workspace, boot_id, write_atomic
 
-READY, BUSY, BROKEN = b"ready", b"busy", b"broken"
 LINGER = 600                             # seconds for which a finished wipe's document can still be asked for
 TURN = 0.25
 SUBREAPER = 36                           # prctl PR_SET_CHILD_SUBREAPER
-ARCHIVE = re.compile(r"/proc/self/fd/([0-9]+)")
-
-
-def launch(place: Workspace, seconds: int, silence: int) -> None:
-    """Forks the keeper off and waits until it holds the claim. Raises Refused: busy, internal."""
-    read_end, write_end = os.pipe()
-    child = os.fork()
-    if child == 0:
-        _detach(place, write_end, seconds, silence)
-    os.close(write_end)
-    os.waitpid(child, 0)
-    ready, _, _ = select.select([read_end], [], [], 20)
-    word = os.read(read_end, 16) if ready else b""
-    os.close(read_end)
-    if word == BUSY:
-        raise Refused("busy", "another lease holds this node")
-    if word != READY:
-        raise Refused("internal", "the keeper did not start")
-
-
-def _detach(place: Workspace, ready: int, seconds: int, silence: int) -> None:
-    """In the first child: a session of its own, a second fork, nothing of the connection left open. Never returns."""
-    try:
-        os.setsid()
-        if os.fork():
-            os._exit(0)
-        for number in (signal.SIGHUP, signal.SIGINT, signal.SIGPIPE, signal.SIGTERM):
-            signal.signal(number, _unmoved)
-        os.chdir("/")
-        _close_all_but(ready)
-        harden()
-        _serve(place, ready, seconds, silence)
-    finally:
-        os._exit(1)                      # also after an error: its text has nowhere to go
-
-
-def _unmoved(number: int, frame: FrameType | None) -> None:
-    """Signals meant for a session do not end us. A handler, not "ignore": that the trainer would inherit."""
-
-
-def _close_all_but(ready: int) -> None:
-    """Standard streams to nowhere. The archive that we are imported from stays open."""
-    kept = {ready} | {int(found.group(1)) for found in map(ARCHIVE.match, sys.path) if found}
-    nowhere = os.open("/dev/null", os.O_RDWR)
-    for fd in (0, 1, 2):
-        os.dup2(nowhere, fd)
-    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208  numbers, no paths
-        if int(name) > 2 and int(name) not in kept:
-            try:
-                os.close(int(name))
-            except OSError:
-                continue                 # the one that listed the folder
-
-
-def _serve(place: Workspace, ready: int, seconds: int, silence: int) -> None:
-    claim = _claim(place)
-    if claim is None:
-        os.write(ready, BUSY)
-        os._exit(0)
-    try:
-        keeper = Keeper(place, claim, seconds, silence)
-    except OSError:
-        os.write(ready, BROKEN)
-        os._exit(1)
-    os.write(ready, READY)
-    os.close(ready)
-    keeper.run()
-    os._exit(0)
-
-
-def _claim(place: Workspace) -> int | None:
-    """The lock, tried for two seconds: an agent that only asks who holds it has it for a moment."""
-    for _ in range(20):
-        claim = try_lock(place.lock)
-        if claim is not None:
-            os.ftruncate(claim, 0)
-            os.pwrite(claim, place.lease.encode(), 0)
-            return claim
-        time.sleep(0.1)
-    return None
 
 
 class Target:
@@ -147,7 +63,6 @@ class Keeper:
     """The loop and its answers."""
 
     def __init__(self, place: Workspace, claim: int, seconds: int, silence: int) -> None:
-        import ctypes
         ctypes.CDLL(None).prctl(SUBREAPER, 1, 0, 0, 0)
         self.place, self.claim = place, claim
         self.target = Target(seconds, silence)
@@ -162,8 +77,11 @@ class Keeper:
 
     def run(self) -> None:
         while self.leave_at is None or _uptime() < self.leave_at:
-            self._wait()
-            self._tend()
+            try:
+                self._wait()
+                self._tend()
+            except Exception:  # noqa: BLE001  why: whatever else breaks, the deadline is kept
+                time.sleep(TURN)
             if self.leave_at is None and (self.acting or self.target.passed) and self._act():
                 return
 
@@ -221,6 +139,8 @@ class Keeper:
             return answers[verb](asked)
         except Refused as no:
             return Frame(frames.REFUSED, {"code": no.code, "detail": no.detail})
+        except Exception as error:  # noqa: BLE001  why: one request that fails must not end the watch over the lease
+            return Frame(frames.REFUSED, {"code": "internal", "detail": f"keeper: {type(error).__name__}"})
 
     def _hello(self, asked: Frame) -> Frame:
         if asked.header.get("heard"):

@@ -54,7 +54,7 @@ class Book:
     def __init__(self, place: Workspace, limit: int) -> None:
         self._fd = os.open(place.records, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         self._rest = bytearray()
-        self._skipping = False
+        self._skipping = self._broken = False
         self._limit = limit
         self._seq = self._told = self._measured = 0
         self.last_kind = ""
@@ -79,7 +79,7 @@ class Book:
 
     def _take_one(self) -> bool:
         self._told += 1
-        self.full = self._told > self._limit + SLACK
+        self.full = self._broken or self._told > self._limit + SLACK
         return not self.full
 
     def gpu(self, data: dict[str, str]) -> None:
@@ -92,14 +92,19 @@ class Book:
         self._write("error", {"type": kind, "where": "", "phase": ""})
 
     def _write(self, kind: str, data: dict[str, str]) -> None:
+        if self._broken:
+            return
         self._seq += 1
         self.last_kind = kind
         line = self._line(kind, data)
         while len(line) > LINE_MAX:      # quotes and backslashes double when written
             data.popitem()
             line = self._line(kind, data)
-        while line:
-            line = line[os.write(self._fd, line):]
+        try:
+            while line:
+                line = line[os.write(self._fd, line):]
+        except OSError:
+            self._broken = self.full = True   # a full disk; nothing may follow half a line
 
     def _line(self, kind: str, data: dict[str, str]) -> bytes:
         return canonical({"seq": self._seq, "at": int(time.time()), "kind": kind, "data": data}) + b"\n"

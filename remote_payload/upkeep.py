@@ -11,10 +11,12 @@ import subprocess
 import time
 from typing import Any
 
-from remote_payload import fetch, frames, jobs, keeper, link, public, status
+from remote_payload import fetch, frames, jobs, link, public, status
 from remote_payload import wipe as wiping
 from remote_payload.child import PASSED_ON, die_with_parent
 from remote_payload.frames import BadFrame, Frame, Refused, canonical
+from remote_payload.keeper import LINGER
+from remote_payload.launch import launch
 from remote_payload.parts import whole
 from remote_payload.workspace import Tell, Workspace, plain, read_json, write_atomic
 
@@ -37,7 +39,7 @@ def arm(place: Workspace, wanted: dict[str, Any]) -> dict[str, Any]:
         state = None
     if state is None:
         place.create()
-        keeper.launch(place, wanted["seconds"], wanted["silence"])
+        launch(place, wanted["seconds"], wanted["silence"])
     answer = link.ask(place, "arm", wanted)
     if answer is None:
         raise Refused("internal", "the keeper does not answer")
@@ -179,7 +181,7 @@ def keeper_for(place: Workspace, order: wiping.Order) -> None:
     """A wipe has a keeper, which holds the document when everything else is gone. It is started where it died."""
     if link.ask(place, "hello") is None:
         place.create()
-        keeper.launch(place, order.seconds + keeper.LINGER, order.seconds + keeper.LINGER)
+        launch(place, order.seconds + LINGER, order.seconds + LINGER)
 
 
 def wipe(place: Workspace, order: wiping.Order, tell: Tell) -> tuple[dict[str, Any], bytes]:

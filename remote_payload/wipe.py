@@ -9,34 +9,23 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-import json
 import os
-import platform
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from remote_payload import media, public
+from remote_payload import public
 from remote_payload.frames import canonical
-from remote_payload.overwrite import destroy, entries, files_below, leave_root, memory_scratch, remove_folders
+from remote_payload.overwrite import destroy, files_below, leave_root, memory_scratch, remove_folders
 from remote_payload.scan import Scanner, laptop, processes, roots, spellings
-from remote_payload.workspace import GET_NAME, Tell, Workspace, digest_file, make_folder, plain, read_json, write_atomic
+from remote_payload.wipe_document import MINOR, pruned_by_the_job, role, size_of, written
+from remote_payload.workspace import Tell, Workspace, digest_file, make_folder, plain, read_json, write_atomic
 
-SCHEMA = "sealtune/wipe/1"
 FILES_MAX = 1000                         # rows in the document; the rest is counted
-DOCUMENT_MAX = 1024 * 1024
 SECONDS_MAX = 86400
 SCAN_SECONDS, FURTHER_SECONDS = 600.0, 3.0  # of one scan at most; of it for places that a wipe can be complete without
 PLAN, DONE = "wipe.json", "wipe.done"
-ROLES = {"payload.zip": "payload", "dataset.age": "data", "checkpoint-in.age": "data", "spec.json": "spec",
-         "job.json": "keeper", "lease.json": "keeper", "keeper.json": "keeper", "installed.json": "keeper"}
-MINOR = ("part", "scratch", "other")     # listed last, so that they give way first
-NOT_DONE = (
-    ("trim", "the disk was not told to discard the blocks: that needs rights over the whole device"),
-    ("logs", "records of logins and connections belong to the node and were left alone"),
-    ("device", "no device was erased or sanitised: that is the operator's to do"),
-)
 
 
 class Order:
@@ -104,13 +93,12 @@ class Wipe:
         self.plan["before"] = self._scan("before")
 
     def _row(self, path: Path) -> dict[str, Any]:
-        facts = path.lstat()
         try:
             digest = digest_file(path)
         except OSError:
             digest = ""                  # a link, a pipe, or gone
         shown = self._shown(path)
-        return {"path": shown, "role": role(shown), "bytes": facts.st_size, "sha256": digest}
+        return {"path": shown, "role": role(shown), "bytes": size_of(path), "sha256": digest}
 
     def _shown(self, path: Path) -> str:
         if self.place.private in path.parents:
@@ -138,7 +126,7 @@ class Wipe:
         return True
 
     def _remove(self, path: Path, notes: Any) -> None:
-        shown, size = self._shown(path), path.lstat().st_size
+        shown, size = self._shown(path), size_of(path)
         try:
             word = "read back" if destroy(path, self.order.nonce) else "unlinked"
         except OSError:
@@ -185,33 +173,14 @@ class Wipe:
         clean = (not left and after["hits"] == 0 and before["decoy_found"] and not after["decoy_found"]
                  and before["complete"] and after["complete"])
         outcome = "interrupted" if not in_time else "complete" if clean else "partial"
-        document = self._document(outcome, parts, after, left)
-        body = _bounded(document)
+        body = written(self.place, self.plan, {
+            "order_id": self.order.order_id, "nonce": self.order.nonce, "outcome": outcome, "public": parts,
+            "files": [self._finished(row) for row in self.plan["files"]],
+            "leftovers": [self._shown(path) for path in left[:100]]}, after, left)
         kept = [f"{part['name']} {part['digest']}" for part in parts if part["kept"] and part["digest"]]
         return {"outcome": outcome, "files": len(self.done), "leftovers": len(left),
                 "decoy_found": before["decoy_found"], "hits": after["hits"], "kept": sorted(kept)[:32],
                 "size": len(body), "sha256": "sha256:" + hashlib.sha256(body).hexdigest()}, body
-
-    def _document(self, outcome: str, parts: list[dict[str, Any]], after: dict[str, Any],
-                  left: list[Path]) -> dict[str, Any]:
-        plan, now = self.plan, int(time.time())
-        before = dict(plan["before"])
-        held = {"before": before.pop("deleted_open"), "after": after.pop("deleted_open")}
-        storage = [media.facts("workspace", self.place.root if self.place.root.is_dir() else self.place.home),
-                   media.facts("temporary", Path("/tmp")),  # noqa: S108
-                   media.facts("shared memory", Path("/dev/shm"))]  # noqa: S108
-        return {
-            "schema": SCHEMA, "order_id": self.order.order_id, "lease": self.place.lease, "nonce": self.order.nonce,
-            "outcome": outcome, "started": plan["started"], "finished": now, "job": plan["job"],
-            "files": [self._finished(row) for row in plan["files"]], "files_total": plan["total"],
-            "files_not_listed": plan["total"] - len(plan["files"]), "bytes_total": plan["bytes"], "public": parts,
-            "inventory": {"before": {"files": plan["there"], "bytes": plan["bytes"]},
-                          "after": {"files": len(left), "bytes": sum(map(_size, left))}},
-            "leftovers": [self._shown(path) for path in left[:100]], "scans": [before, after],
-            "decoy": {"planted": True, "found": before["decoy_found"], "gone": not after["decoy_found"]},
-            "memory": _memory(held), "media": storage,
-            "not_done": [{"id": name, "why": why} for name, why in NOT_DONE], "caveats": media.caveats(storage),
-            "tool": {"python": platform.python_version(), "protocol": 1}}
 
     def _finished(self, row: dict[str, Any]) -> dict[str, Any]:
         if "outcome" in row:
@@ -234,50 +203,18 @@ def finish(place: Workspace) -> None:
     leave_root(place)
 
 
-def role(shown: str) -> str:
-    """What a file of ours was, by its place."""
-    if shown in ROLES:
-        return ROLES[shown]
-    first, _, name = shown.partition("/")
-    if first == "job":
-        return {"records.jsonl": "record", "status.json": "record"}.get(
-            name, "checkpoint" if name.startswith("checkpoint-") else "result" if name.endswith(".age") else "other")
-    return {"parts": "part", "scratch": "decoy" if name == "decoy" else "scratch", "memory": "scratch"}.get(first, "other")
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.lstat().st_size
-    except OSError:
-        return 0
-
-
-def pruned_by_the_job(place: Workspace, there: set[str]) -> list[dict[str, Any]]:
-    """Rows for what the job published and removed again itself: older checkpoints, sealed as everything."""
-    rows = {}
-    for line in _lines(place.records, 0):
-        record = json.loads(line)
-        said = record["data"]
-        if record["kind"] == "published" and GET_NAME.fullmatch(said.get("name", "")) and said.get("bytes", "").isdigit():
-            path = "job/" + said["name"]
-            rows[path, said.get("sha256", "")] = {
-                "path": path, "role": role(path), "bytes": int(said["bytes"]), "sha256": said.get("sha256", ""),
-                "technique": "unlink", "passes": 0, "readback": False, "outcome": "removed by the job"}
-    return [row for (_, digest), row in rows.items() if digest not in there]
-
-
 def _key(shown: str) -> str:
     """A name without blanks for the notes."""
     return hashlib.sha256(shown.encode()).hexdigest()[:32]
 
 
-def _lines(path: Path, least: int = 33) -> list[str]:
-    """The lines of a file of ours that are longer than `least`; the last may have been cut."""
+def _lines(path: Path) -> list[str]:
+    """The whole notes of a file; the last may have been cut."""
     try:
         text = path.read_text()
     except OSError:
         return []
-    return [line for line in text.split("\n") if len(line) > least]
+    return [line for line in text.split("\n") if len(line) > 33]
 
 
 def _sync(folder: Path) -> None:
@@ -286,23 +223,3 @@ def _sync(folder: Path) -> None:
         fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         ctypes.CDLL(None).syncfs(fd)
         os.close(fd)
-
-
-def _memory(held: dict[str, int]) -> dict[str, Any]:
-    ours, closed = processes()
-    gpu = Path("/proc/driver/nvidia").is_dir()
-    vram = ("not checked (the job frees it when it ends; nobody looked)" if gpu else "not applicable (no GPU)")
-    return {"vram": vram, "swap": media.swap(), "core_pattern": media.core_pattern(),
-            "shared_memory": [plain(path.name) for path in entries(Path("/dev/shm"))  # noqa: S108
-                              if path.name.startswith("sealtune-")][:32],
-            "processes": {"ours": len(ours), "unreadable": closed}, "deleted_open": held}
-
-
-def _bounded(document: dict[str, Any]) -> bytes:
-    """Canonical bytes of at most DOCUMENT_MAX: rows give way, and are counted."""
-    body = canonical(document)
-    while len(body) > DOCUMENT_MAX:
-        document["files"] = document["files"][:len(document["files"]) // 2]
-        document["files_not_listed"] = document["files_total"] - len(document["files"])
-        body = canonical(document)
-    return body

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from orchestrator.node import challenge as laptop
-from remote_payload.challenge import NumpyField, PlainField, Session, TorchField, levels
+from remote_payload.challenge import Session, levels
+from remote_payload.fields import NumpyField, PlainField, TorchField
 from remote_payload.frames import Refused as Refusal
 from tests.payload.talk import Node, Refused, a_node
 
@@ -42,7 +43,7 @@ def test_the_golden_vector(kind: Any) -> None:
 @pytest.mark.training
 def test_torch_computes_the_same(trainer_python: Path) -> None:
     """On a CPU device here; the calls are those that run on a GPU."""
-    script = ("import sys;sys.path.insert(0,sys.argv[1]);from remote_payload.challenge import *\n"
+    script = ("import sys;sys.path.insert(0,sys.argv[1]);from remote_payload.fields import *\n"
               "a,b=(k(b'0123456789abcdef',64,3,2,*r) for k,r in ((TorchField,('cpu',)),(NumpyField,())))\n"
               "w=bytes(range(256))*2\n"
               "assert a.vector(1,w)==b.vector(1,w) and a.open(1,7)==b.open(1,7)")

@@ -20,9 +20,9 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 GOLDEN = REPOSITORY / "tests" / "golden" / "frames"
 FRAMES = json.loads((GOLDEN / "frames.json").read_text())["frames"]
 REFUSED = json.loads((GOLDEN / "refused.json").read_text())["refused"]
-NODE_SIDE = sorted(path.stem for path in (REPOSITORY / "remote_payload").glob("*.py") if path.stem in {
-    "__main__", "agent", "channel", "child", "challenge", "fetch", "frames", "install", "jobs", "keeper", "link", "media",
-    "overwrite", "parts", "probe", "public", "records", "scan", "status", "telemetry", "upkeep", "wipe", "workspace"})
+OF_THE_JOB = {"__init__", "checkpoints", "data", "evaluate", "faults", "harden", "job", "model", "progress", "rehearse",
+              "seal", "spec", "train"}   # these run inside the environment only
+NODE_SIDE = sorted({path.stem for path in (REPOSITORY / "remote_payload").glob("*.py")} - OF_THE_JOB)
 
 
 def read(data: bytes, body_max: int = frames.BODY_MAX_UP) -> Frame | None:

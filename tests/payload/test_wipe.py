@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from orchestrator.domain.document import canonical, sha256
-from remote_payload import media, scan, wipe
+from remote_payload import media, scan, wipe, wipe_document
 from remote_payload.overwrite import destroy
 from tests.payload.rental import JOB, Lease
 from tests.payload.talk import LEASE, LOCK, OTHER_LEASE, Node, Refused, a_node, lives, until
@@ -306,7 +306,7 @@ def test_what_is_destroyed_was_overwritten(tmp_path: Path) -> None:
 def test_a_full_inventory_still_fits_the_document(node: Node, tmp_path: Path) -> None:
     document = {"files": [{"path": "x" * 200, "n": n} for n in range(10_000)], "files_total": 10_000,
                 "files_not_listed": 0}
-    body = wipe._bounded(document)
+    body = wipe_document.bounded(document)
     assert len(body) <= 1 << 20
     assert json.loads(body)["files_not_listed"] == 10_000 - len(json.loads(body)["files"])
 
