@@ -113,10 +113,6 @@ class Line:
                 end.shutdown(socket.SHUT_RDWR)
         self._open = []
 
-    def lead_to(self, port: int) -> None:
-        """From now on new connections go there."""
-        self._target = port
-
     def close(self) -> None:
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)          # wakes the thread that accepts
