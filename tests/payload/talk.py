@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from orchestrator.domain.document import sha256
 from orchestrator.node import agent_loader, payloads
 from orchestrator.node.frames import BODY_MAX_UP, PROGRESS, REFUSED, REPLY, Frame, Verb, decode, encode
 from remote_payload import public
+from remote_payload.overwrite import memory_scratch
 from remote_payload.workspace import Workspace
 
 LEASE = "ab" * 32
@@ -106,6 +108,7 @@ class Node:
         self.home, self.lease, self._python, self._environment = home, lease, python, environment
         self.archive = payloads.Payloads().archive
         self.place = Workspace(home, lease)
+        self._began = time.time()
         self._agents: list[Agent] = []
         self._keepers: set[int] = set()
 
@@ -170,6 +173,9 @@ class Node:
         for pid in self._keepers:
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
+                until(lambda pid=pid: not lives(pid))
+        for folder in memory_scratch(self._began):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextlib.contextmanager

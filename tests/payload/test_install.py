@@ -15,8 +15,9 @@ from pathlib import Path
 import pytest
 
 from orchestrator.domain.document import sha256
+from orchestrator.node.frames import Frame, Verb, encode
 from remote_payload import public
-from tests.payload.talk import Node, Refused, a_node
+from tests.payload.talk import Node, Refused, a_node, until
 
 pytestmark = pytest.mark.noleak
 
@@ -145,6 +146,49 @@ def test_a_record_that_lies_is_no_environment(tmp_path: Path, wheels: Path) -> N
     with a_node(tmp_path / "home", environment=offline(wheels, uv=True)) as node:
         with pytest.raises(Refused, match="unsuitable"):
             node.install(node.armed(), line.encode())
+
+
+def a_slow_uv(folder: Path, seconds: int) -> dict[str, str]:
+    """A tool of this name that talks, waits and fails."""
+    folder.mkdir()
+    (folder / "uv").write_text(f"#!/bin/sh\necho /a/place and a secret\nsleep {seconds}\necho 'no such wheel'\nexit 1\n")
+    (folder / "uv").chmod(0o755)
+    return {"PATH": f"{folder}:/usr/bin:/bin"}
+
+
+def test_a_slow_installer_is_heard_and_not_quoted(tmp_path: Path) -> None:
+    with a_node(tmp_path / "home", environment=a_slow_uv(tmp_path / "tools", 3)) as node:
+        agent = node.armed()
+        with pytest.raises(Refused) as refused:
+            node.install(agent, b"first==1.0\n")
+        assert refused.value.detail == "the environment cannot be made: no such wheel"
+        assert {p["what"] for p in agent.progress} == {"installing"} and 1 <= len(agent.progress) <= 5
+
+
+def test_an_installer_ends_with_its_connection(tmp_path: Path) -> None:
+    with a_node(tmp_path / "home", environment=a_slow_uv(tmp_path / "tools", 60)) as node:
+        first = node.armed()
+        node.put(first, "payload.zip", node.archive)
+        header = {"payload": sha256(node.archive), "lock": sha256(b"a"), "uv_lock": sha256(b"b"), "variant": "cpu",
+                  "lock_bytes": 1}
+        first.send(encode(Frame(Verb.INSTALL, header, b"ab")))
+        tool = str(tmp_path / "tools" / "uv").encode()
+        until(lambda: running(tool))
+        first.kill()
+        until(lambda: not running(tool), 20)
+        with pytest.raises(Refused, match="digest"):
+            node.connect().ask("install", {**header, "payload": sha256(b"other")}, b"ab")
+
+
+def running(tool: bytes) -> bool:
+    """Is there a process with this word in its command?"""
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if tool in path.read_bytes().split(b"\0"):
+                return True
+        except OSError:
+            continue
+    return False
 
 
 def test_the_rehearsal_has_what_its_lock_names(tmp_path: Path) -> None:
