@@ -38,7 +38,8 @@ class Hub(http.server.SimpleHTTPRequestHandler):
 
 @pytest.fixture
 def hub(tmp_path: Path) -> Iterator[tuple[str, Path, list[tuple[str, str | None]]]]:
-    folder, asked = tmp_path / "hub" / "lab" / "tiny" / "resolve" / COMMIT, []
+    folder = tmp_path / "hub" / "lab" / "tiny" / "resolve" / COMMIT
+    asked: list[tuple[str, str | None]] = []
     for name, data in FILES.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(data)
