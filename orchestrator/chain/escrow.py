@@ -145,7 +145,7 @@ class ChainEscrow:
                 if found.status == "closed":
                     return found
                 reject = hardware and self.now() <= found.inspect_until
-                verb, *rest = _closing_call(found, reject, evidence, report)
+                verb, *rest = closing_call(found, reject, evidence, report)
                 data = self._encode(verb, rental_id, *rest)
                 try:
                     self._sender.send(f"{verb}:{rental_id}", self._expected.escrow, data)
@@ -175,6 +175,10 @@ class ChainEscrow:
             ids += ["0x" + bytes(one).hex() for one in page]
             if not cursor:
                 break
+        return self.rentals(ids, at)
+
+    def rentals(self, ids: Sequence[str], at: int | str = "latest") -> Sequence[Rental]:
+        """Many at once, as they stand at one block."""
         now = self.now()
         return [views.rental(id, raw, now) for first in range(0, len(ids), _PAGE)
                 for id, raw in self._many(ids[first:first + _PAGE], at)]
@@ -232,7 +236,7 @@ class ChainEscrow:
             raise NothingMade(f"there is no rental {rental_id}")
         return found
 
-    def _many(self, ids: Sequence[str], at: int) -> Sequence[tuple[str, Any]]:
+    def _many(self, ids: Sequence[str], at: int | str) -> Sequence[tuple[str, Any]]:
         return list(zip(ids, self._escrow.read("rentals", ids, at=at), strict=True))
 
     def _block_at(self, timestamp: int) -> int:
@@ -253,7 +257,8 @@ def connect(url: str, wallet: Signer, outbox: Outbox, facts: EscrowFacts, max_fe
     return ChainEscrow(Rpc(url), wallet, outbox, facts, max_fee_per_gas=max_fee_per_gas, limit=limit)
 
 
-def _closing_call(rental: Rental, reject: bool, evidence: str, report: str) -> tuple[Any, ...]:
+def closing_call(rental: Rental, reject: bool, evidence: str, report: str) -> tuple[Any, ...]:
+    """(function, its arguments after the id) that closes an open rental as its state demands."""
     if rental.status in ("funded", "no-show"):
         return ("cancel",)
     if reject:

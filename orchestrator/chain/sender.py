@@ -61,17 +61,17 @@ class Sender:
         """Whether something that was signed for this intent may still happen. Needs no turn."""
         return any(own in key for key, _ in self._outbox.pending(self._name))
 
-    def send(self, key: str, to: str, data: bytes) -> Receipt:
+    def send(self, key: str, to: str, data: bytes, value: int = 0) -> Receipt:
         """The receipt of this intent, which is signed now if it never was, or if all that was signed is dead.
 
         NothingMade: refused, before or after signing. NoFunds, Unreachable: before. OutcomeUnknown: after."""
         earlier = self._outbox.attempts(self._name, key)
         if earlier and (receipt := self._finish(key, earlier)) is not None and receipt.ok:
             return receipt
-        signed = self._sign(self._fields(to, data))
+        signed = self._sign(self._fields(to, data, value))
         self._outbox.keep(self._name, key, signed)
         receipt = self._see_through(key, [signed])
-        return self._must_be_ok(receipt, to, data)
+        return self._must_be_ok(receipt, to, data, value)
 
     def fresh_key(self, stem: str) -> str:
         """For what may rightly be done again later: the stem with the first number that was never used."""
@@ -171,25 +171,29 @@ class Sender:
     def _conclude(self, key: str, receipt: Receipt) -> None:
         self._outbox.conclude(self._name, key, "mined" if receipt.ok else "dead")
 
-    def _must_be_ok(self, receipt: Receipt, to: str, data: bytes) -> Receipt:
+    def _must_be_ok(self, receipt: Receipt, to: str, data: bytes, value: int) -> Receipt:
         if receipt.ok:
             return receipt
-        self._rpc.gas_for(self._wallet.address, to, data)    # usually says why, now as then
+        self._rpc.gas_for(self._wallet.address, to, data, value)    # usually says why, now as then
         raise NothingMade(f"transaction {receipt.hash} was mined and reverted")
 
     # ---- signing ----
 
-    def _fields(self, to: str, data: bytes) -> dict[str, Any]:
+    def _fields(self, to: str, data: bytes, value: int) -> dict[str, Any]:
         """A transaction for the next nonce. The contract is asked first, so what it refuses costs nothing."""
+        me = self._wallet.address
+        gas = with_margin(self._rpc.gas_for(me, to, data, value))
+        bid, _ = fees.today(self._rpc, self._policy)
+        if (owned := self._rpc.balance(me)) < gas * bid.most + value:
+            raise NoFunds(f"{me} has {_coin(owned)}, this transaction may cost {_coin(gas * bid.most + value)}",
+                          hint=_GAS_HINT)
+        nonce = max(self._rpc.nonce(me, "pending"), self._next_nonce)
+        return self._transaction(nonce, to, data, value, gas, bid)
+
+    def _transaction(self, nonce: int, to: str, data: bytes, value: int, gas: int, bid: Fees) -> dict[str, Any]:
         from eth_utils.address import to_checksum_address
 
-        me = self._wallet.address
-        gas = self._rpc.gas_for(me, to, data) * 5 // 4 + 5_000
-        bid, _ = fees.today(self._rpc, self._policy)
-        if (owned := self._rpc.balance(me)) < gas * bid.most:
-            raise NoFunds(f"{me} has {_coin(owned)}, this transaction may cost {_coin(gas * bid.most)}", hint=_GAS_HINT)
-        nonce = max(self._rpc.nonce(me, "pending"), self._next_nonce)
-        return {"chainId": self._chain_id, "nonce": nonce, "to": to_checksum_address(to), "value": 0, "data": data,
+        return {"chainId": self._chain_id, "nonce": nonce, "to": to_checksum_address(to), "value": value, "data": data,
                 "gas": gas, "maxFeePerGas": bid.most, "maxPriorityFeePerGas": bid.tip}
 
     def _sign(self, fields: Mapping[str, Any]) -> Signed:
@@ -214,6 +218,11 @@ class Sender:
         signed = self._sign({**_fields_of(attempt), "maxFeePerGas": higher.most, "maxPriorityFeePerGas": higher.tip})
         self._outbox.keep(self._name, key, signed)
         return signed
+
+
+def with_margin(gas: int) -> int:
+    """A limit above what was measured: the next block may need a little more."""
+    return gas * 5 // 4 + 5_000
 
 
 def _by_key(pending: Sequence[tuple[str, Attempt]]) -> Iterator[tuple[str, list[Attempt]]]:

@@ -8,7 +8,7 @@ from typing import Any
 import typer
 
 from ..errors import SealtuneError
-from . import audit, demo, end, lab, logs, rentals, resume, run, status
+from . import audit, demo, end, escrow, lab, logs, rentals, resume, run, status, wallet
 
 app = typer.Typer(
     name="sealtune", no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False,
@@ -21,6 +21,8 @@ COMMANDS: tuple[tuple[str, Callable[..., Any]], ...] = (
 )
 for name, command in COMMANDS:
     app.command(name)(command)
+app.add_typer(wallet.app, name="wallet")
+app.add_typer(escrow.app, name="escrow")
 app.add_typer(lab.app, name="lab")
 
 

@@ -5,17 +5,23 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .. import wiring
 from ..domain.names import RunId
-from ..errors import BadInput, Refused
+from ..errors import Refused
 from ..house import House
 from ..ports import Market, Observer, Person
 from ..settings.places import state_dir
 from ..settings.read import load_settings
 from ..settings.values import RunFile, Settings
 from ..wiring import Place
+from .password import unlock
+
+if TYPE_CHECKING:
+    from ..chain.funds import Purse
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +47,30 @@ class Desk:
         from ..lab.up import place, up
 
         if not said:
-            note("no open market is set up: this run uses the lab on this machine, with play money")
+            note("no open market is set up: this is the lab on this machine, with play money")
         return place(up(self.settings.state, note))
 
     def market(self, place: Place, run_file: RunFile | None) -> Market:
-        return wiring.market(self.settings, place, run_file, ask_password, self.vouch)
+        return wiring.market(self.settings, place, run_file, partial(unlock, file=place.password_file), self.vouch)
+
+    def money(self, lab: bool) -> Place:
+        """Where the wallet's money is: the open market of the settings, else the lab of this machine."""
+        at = None if lab else wiring.open_place(self.settings)
+        return at or self.lab(said=lab)
+
+    def purse(self, place: Place, key: bool = False, file: Path | None = None) -> Purse:
+        """The wallet there; `key`: opened, to sign with. `file`: a password file that goes before the settings' one."""
+        return wiring.purse(self.settings, place, partial(unlock, file=file or place.password_file) if key else None)
+
+    def keystore(self) -> Path:
+        """Where the person's own wallet is, or will be."""
+        return self.settings.open.keystore if self.settings.open else self.settings.state / "wallet.json"
+
+    def give(self, place: Place, to: str, units: int) -> None:
+        """Play money from the lab of this machine. Refused on any other chain."""
+        from ..lab.deploy import give
+
+        give(place.rpc, self.settings.state / "lab" / "chain", to, units)
 
     @contextmanager
     def house(self, run: RunId, observer: Observer, person: Person, *, new: bool = False) -> Iterator[House]:
@@ -73,11 +98,3 @@ def ask(question: str) -> str:
         raise Refused("this needs an answer and there is no terminal to ask on", hint="--yes answers for you")
     print(question, end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip()
-
-
-def ask_password(keystore: Path) -> str:
-    import getpass
-
-    if not sys.stdin.isatty():
-        raise BadInput(f"the password of {keystore.name} cannot be asked for without a terminal")
-    return getpass.getpass(f"password of {keystore.name}: ", stream=sys.stderr)

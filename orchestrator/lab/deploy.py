@@ -66,6 +66,16 @@ def mint(url: str, folder: Path, to: str, units: int) -> None:
     send(rpc, minter, money.token, token.encode("mint", _sum(to), units))
 
 
+def give(url: str, folder: Path, to: str, units: int) -> None:
+    """Play money for an account, and gas. Refused where this machine has no lab, or the chain is none."""
+    rpc = Rpc(url)
+    if rpc.chain_id() != chain.CHAIN_ID:
+        raise Refused(f"chain {rpc.chain_id()} is no lab: nothing can be given there")
+    if units:
+        mint(url, folder, to, units)
+    _give_gas(url, rpc, to)
+
+
 def send(rpc: Rpc, sender: Wallet, to: str | None, data: bytes) -> Receipt:
     """One transaction of a lab key, mined. Not for money that matters: a crash here may send twice."""
     base, _ = rpc.tips(1)

@@ -1,0 +1,180 @@
+"""One wallet's money on one chain: what it has, what is locked, and how the rest goes home.
+
+Looking needs no key. Everything is asked of the chain alone, so an empty laptop with the wallet sees all of it.
+"""
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..domain.escrow import ZERO_ADDRESS, EscrowFacts, Rental
+from ..domain.evidence import Check
+from ..domain.money import POL, USDC, Money
+from ..errors import BadInput, Refused
+from ..ports import Outbox
+from . import codecheck, contracts, fees, networks
+from .bulk import BulkSender, Closing, close_all
+from .create2 import Deployed, deploy
+from .escrow import ChainEscrow
+from .networks import Limit, Network
+from .rpc import Rpc
+from .sender import WAIT_S, with_margin
+from .signer import Signer
+from .verify import verify
+
+_LIVES = 3                               # so many rentals' gas is worth having: fees rise, and one may have to be ended
+
+
+@dataclass(frozen=True, slots=True)
+class Funds:
+    """What a wallet has. `rentals`: None where the escrow could not be asked, and `why` says the reason."""
+
+    address: str
+    network: Network
+    usdc: Money
+    coin: Money
+    bridged: Money                       # of the token that only looks like USDC
+    paused: bool                         # nobody can move USDC now
+    blacklisted: bool                    # this account cannot move USDC
+    rentals: tuple[Rental, ...] | None
+    credit: Money | None
+    why: str = ""
+
+    @property
+    def locked(self) -> Money | None:
+        return None if self.rentals is None else Money(sum(r.locked for r in self.rentals), USDC)
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """What a sweep sent. `earlier`: one that had been begun before was seen through first."""
+
+    to: str
+    usdc: Money
+    coin: Money
+    credit: Money
+    transactions: tuple[str, ...]
+    earlier: bool
+    left: Money
+
+
+class Purse:
+    """A wallet on a chain. `facts` need not be those of an escrow that exists already."""
+
+    def __init__(self, rpc: Rpc, signer: Signer, outbox: Outbox, facts: EscrowFacts, limit: Limit | None = None,
+                 wait_s: float = WAIT_S) -> None:
+        self._rpc, self._signer, self.facts = rpc, signer, facts
+        self.network = networks.network(facts.chain_id)
+        self._policy = fees.policy_for(facts.chain_id)
+        self._sender = BulkSender(rpc, signer, outbox, facts.chain_id, self._policy, wait_s)
+        self.escrow = ChainEscrow(rpc, signer, outbox, facts, self._sender, limit=limit)
+
+    @property
+    def address(self) -> str:
+        return self._signer.address
+
+    # ---- looking ------------------------------------------------------------------------------------------
+
+    def funds(self) -> Funds:
+        """Refused: another chain, or a token that is not its USDC. Unreachable."""
+        codecheck.must_be_token(self._rpc, self.facts)
+        rentals, credit, why = self._in_escrow()
+        read = self._token(self.facts.token)
+        return Funds(self.address, self.network, Money(read("balanceOf", self.address), USDC),
+                     Money(self._rpc.balance(self.address), POL), self._bridged(), bool(read("paused")),
+                     bool(read("isBlacklisted", self.address)), rentals, credit, why)
+
+    def gas_wanted(self) -> Money:
+        """POL to have before a run: that of several rentals at today's fees, since fees rise."""
+        return Money(_LIVES * self.escrow.gas_of_a_life().units, POL)
+
+    def _in_escrow(self) -> tuple[tuple[Rental, ...] | None, Money | None, str]:
+        try:
+            return tuple(self.escrow.open_rentals()), Money(self.escrow.credit(), USDC), ""
+        except Refused as no:
+            return None, None, str(no)
+
+    def _bridged(self) -> Money:
+        if not self.network.bridged:
+            return Money(0, USDC)
+        return Money(self._token(self.network.bridged)("balanceOf", self.address), USDC)
+
+    def _token(self, address: str) -> Callable[..., Any]:
+        return self._rpc.contract(address, contracts.usdc().token_abi).read
+
+    def verify(self) -> Sequence[Check]:
+        return verify(self._rpc, self.facts)
+
+    # ---- acting -------------------------------------------------------------------------------------------
+
+    def deploy(self) -> Deployed:
+        return deploy(self._rpc, self._sender, self.facts.chain_id, self.facts.token)
+
+    def close(self, rentals: Sequence[Rental]) -> Sequence[Closing]:
+        return close_all(self._rpc, self.escrow, self._sender, rentals)
+
+    def target(self, text: str) -> str:
+        """Where a sweep may go, with its checksum. BadInput for a typing error, or for where money would be lost."""
+        return target(text, {self.address: "the wallet itself", ZERO_ADDRESS: "nobody",
+                             self.facts.token: "the token's own contract", self.facts.escrow: "the escrow",
+                             self.network.bridged: "a token's contract"})
+
+    def sweep(self, to: str) -> Swept:
+        """All USDC, a credit in the escrow included, then the coin less gas. Again after a crash: what was begun is seen
+        through, and nothing is sent twice. Refused while rentals are open: their refunds come here, and ending them
+        takes gas."""
+        to, found = self.target(to), self.funds()
+        if found.rentals:
+            raise Refused(f"{len(found.rentals)} rentals of this wallet are open",
+                          hint="sealtune rentals; end them first: sealtune end --leaked")
+        credit = found.credit or Money(0, USDC)
+        if credit.units:
+            self.escrow.withdraw()
+        earlier = self._sender.unfinished("sweep:")
+        with self._sender.turn("sweep:"):
+            usdc, first = self._sweep_usdc(to)
+            coin, second = self._sweep_coin(to)
+        left = Money(self._rpc.balance(self.address), POL)
+        return Swept(to, usdc, coin, credit, (*first, *second), earlier, left)
+
+    def _sweep_usdc(self, to: str) -> tuple[Money, tuple[str, ...]]:
+        amount = Money(self._token(self.facts.token)("balanceOf", self.address), USDC)
+        if not amount.units:
+            return amount, ()
+        token = self._rpc.contract(self.facts.token, contracts.usdc().token_abi)
+        key = self._sender.fresh_key("sweep:usdc")
+        return amount, (self._sender.send(key, self.facts.token, token.encode("transfer", to, amount.units)).hash,)
+
+    def _sweep_coin(self, to: str) -> tuple[Money, tuple[str, ...]]:
+        """Twice the gas stays behind, so that a bid can be raised; a rest that is not worth its gas stays as well."""
+        owned = self._rpc.balance(self.address)
+        if not owned:
+            return Money(0, POL), ()
+        bid, _ = fees.today(self._rpc, self._policy)
+        reserve = 2 * bid.most * with_margin(self._rpc.gas_for(self.address, to, b"", 1))
+        amount = Money(owned - reserve, POL)
+        if amount.units < reserve:
+            return Money(0, POL), ()
+        return amount, (self._sender.send(self._sender.fresh_key("sweep:coin"), to, b"", amount.units).hash,)
+
+
+def connect(url: str, signer: Signer, outbox: Outbox, facts: EscrowFacts, limit: Limit | None = None) -> Purse:
+    """What the wiring calls."""
+    return Purse(Rpc(url), signer, outbox, facts, limit)
+
+
+def target(text: str, forbidden: dict[str, str]) -> str:
+    """An address as a person typed it. One with capitals must have its checksum right."""
+    from eth_utils.address import is_checksum_address, to_checksum_address
+
+    if not re.fullmatch(r"0x[0-9a-fA-F]{40}", text):
+        raise BadInput(f"no address: {text[:60]!r}", hint="0x and 40 hex digits, copied, not typed")
+    digits = text[2:]
+    if digits not in (digits.lower(), digits.upper()) and not is_checksum_address(text):
+        raise BadInput(f"{text} has a typing error: its checksum is wrong", hint="copy the address again")
+    for address, what in forbidden.items():
+        if address and text.lower() == address.lower():
+            raise BadInput(f"{text} is {what}: money sent there would be lost or go in a circle")
+    return str(to_checksum_address(text))
