@@ -5,6 +5,7 @@ time; other processes wait for each other inside SQLite.
 """
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 import threading
@@ -56,7 +57,7 @@ class Database:
         self._lock = threading.Lock()
         with self._in_our_words():
             state.mkdir(mode=0o700, parents=True, exist_ok=True)
-            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600))
+            _make(self.path)
             self._db = sqlite3.connect(self.path, timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False)
             self.close = weakref.finalize(self, self._db.close)
             self._db.execute("PRAGMA synchronous = FULL")
@@ -95,3 +96,13 @@ class Database:
         except (sqlite3.Error, OSError) as problem:
             raise JournalTrouble(f"journal {self.path}: {problem}", hint="is the disk full, or the folder read-only?"
                                  ) from problem
+
+
+def _make(path: Path) -> None:
+    """An empty file, 0600, where there is none. One that is there is never opened here: closing it would drop the locks
+    that SQLite holds on it for another connection of this process, and other processes would take its log away."""
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
+    except FileExistsError:
+        if path.is_symlink():
+            raise OSError(errno.ELOOP, "is a symbolic link") from None
