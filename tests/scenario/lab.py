@@ -65,7 +65,10 @@ class Going:
         self.process, self._folder = process, folder
 
     def ended(self, code: int, seconds: float = PATIENCE) -> Done:
-        got = self.process.wait(seconds)
+        try:
+            got = self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"still running after {seconds} s: {self.said('err')}") from None
         done = Done(got, self.said("out"), self.said("err"))
         assert got == code, f"exit code {got}, not {code}\n{done.out}\n{done.err}"
         return done
@@ -166,9 +169,10 @@ class Laptop:
         return run
 
     def rows(self, run: str) -> list[Event]:
+        """What its journal holds; nothing yet in a run's first moments."""
         book = Journals(self.state, SystemClock())
         try:
-            return list(book.read(RunId(run)))
+            return list(book.read(RunId(run))) if run in book.runs() else []
         finally:
             book.close()
 
@@ -314,14 +318,18 @@ def lab(folder: Path) -> Iterator[Lab]:
     owner = Laptop(folder)
     facts = owner.sealtune("lab", "up", "--json").tree
     try:
-        money = facts["money"]
-        yield Lab(owner, labchain.Lab(
-            facts["chain_url"], Path(facts["folder"]) / "chain", EscrowFacts(money["chain_id"], money["escrow"], money["token"]),
-            wallet.load_lab_key(Path(money["renter_key"])), wallet.load_lab_key(Path(money["provider_key"]))), facts)
+        yield Lab(owner, _money(facts), facts)
     finally:
         owner.sealtune("lab", "down")
         sandbox.remove(Path(facts["folder"]) / "node")
     assert left_of(folder) == [], "lab down left something running"
+
+
+def _money(facts: Mapping[str, Any]) -> labchain.Lab:
+    money = facts["money"]
+    return labchain.Lab(
+        facts["chain_url"], Path(facts["folder"]) / "chain", EscrowFacts(money["chain_id"], money["escrow"], money["token"]),
+        wallet.load_lab_key(Path(money["renter_key"])), wallet.load_lab_key(Path(money["provider_key"])))
 
 
 def left_of(folder: Path) -> list[str]:

@@ -43,7 +43,8 @@ def test_the_money_adds_up_on_the_chain_too(lab: Lab, finished: Finished) -> Non
 
 
 def test_the_end_on_the_chain_carries_the_reports_digest(lab: Lab, finished: Finished) -> None:
-    sealed = next(e for e in finished.laptop.rows(finished.run) if str(e.deed) == "lease-1/report" and e.kind.value == "done")
+    rows = finished.laptop.rows(finished.run)
+    sealed = next(e for e in rows if str(e.deed) == "lease-1/report" and e.kind.value == "done")
     assert lab.rental(lease_of(finished)).report_digest.removeprefix("0x") == sealed.public["anchor"].removeprefix("sha256:")
 
 

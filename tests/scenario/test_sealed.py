@@ -77,7 +77,7 @@ def test_a_host_key_swapped_in_the_middle(lab: Lab, laptop: Laptop, tmp_path: Pa
         with lab.provider(laptop, node_port=line.port):
             going = laptop.begin("run", laptop.write_run(parcels(), knobs=HANGING), "--yes", "--json")
             laptop.in_training(going)
-            line.lead_to(rogue.port)
+            line.target = rogue.port
             line.cut()
             _ended_by_the_key(laptop, going)
     finally:
