@@ -9,6 +9,7 @@ SealtuneError                       exit 1
 ├── Transient                       may be repeated
 │   └── Unreachable                 market, chain, hub or node did not answer
 ├── OutcomeUnknown                  it may have happened: ask, never repeat blindly
+│   └── CannotTell                  asked for as long as we may, and the world did not say
 ├── LeaveNode                       this lease is over, the run may go on elsewhere               exit 4 for HARDWARE
 │   └── NodeLost                    a node's verb had its full time and got no answer
 ├── StopRun                         going on makes no sense: the job failed, the budget is spent  exit 4 for HARDWARE
@@ -21,10 +22,18 @@ Exit codes: 0 done · 1 failed, nothing owed · 2 usage · 3 done but evidence i
 """
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from .domain.event import BILLING, Owed
 from .domain.names import Digest, Instant, Reason
 
-EXIT_INCOMPLETE, EXIT_CONTRADICTED = 3, 6
+EXIT_INCOMPLETE, EXIT_CONTRADICTED, EXIT_BILLING = 3, 6, 5
+GRAVITY = (5, 6, 3, 4, 1, 2, 10, 11, 130, 0)             # of several exit codes, the first in this order counts
+
+
+def gravest(codes: Iterable[int]) -> int:
+    """The exit code that stands for all of them; 0 for none."""
+    return min(codes, key=GRAVITY.index, default=0)
 
 
 class SealtuneError(Exception):
@@ -71,6 +80,10 @@ class Unreachable(Transient):
 
 class OutcomeUnknown(SealtuneError):
     """It may have happened. Neither success nor failure."""
+
+
+class CannotTell(OutcomeUnknown):
+    """The question stays open, so the deed must not be repeated."""
 
 
 class LeaveNode(SealtuneError):

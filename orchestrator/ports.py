@@ -10,16 +10,17 @@ Four rules hold for all of them.
 3. Errors mean something for the run (see errors.py): NothingMade, Transient, OutcomeUnknown. A driver
    translates its library's errors at its own border, chained.
 4. What a driver cannot do is a value (None, zero, an empty tuple), never a trait to branch on.
+
+Ports that only rooms see, one room served by another, stand in second_row.py.
 """
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
 
 from .domain.document import Json
-from .domain.escrow import EscrowFacts, Quote, Ready, Rental
 from .domain.event import Deed, Event, Kind, Owed
 from .domain.evidence import HardwareReport, ReportOrder, SealedReport, WipeEvidence, WipeOrder
 from .domain.lease import (
@@ -36,7 +37,7 @@ from .domain.lease import (
     Terms,
     Wish,
 )
-from .domain.money import Money, Settlement
+from .domain.money import Settlement
 from .domain.names import Digest, Instant, LeaseKey, RunId
 from .domain.progress import Finished, Seen
 from .domain.spool import Adapter, Installed, Payload, Spool
@@ -118,110 +119,6 @@ class Market(Protocol):
         """Every lease with our mark that may still bill or still holds money of ours, in any state, on every
         page, or Unreachable. Needs credentials or the wallet, no journal. For the sweep, not for the story."""
         ...
-
-
-class Escrow(Protocol):
-    """Second row: between the open market's driver and chain/. The story never sees it. Amounts in token base
-    units, ids and digests as 0x-hex, times in chain seconds.
-
-    Every sending verb goes through the Outbox: the same key gives the same bytes again, so all of them may
-    be repeated. They return when included. NothingMade: the contract refused, with its reason in words;
-    NoFunds: token, allowance or gas do not reach; Unreachable: before anything was signed; OutcomeUnknown: after."""
-
-    @property
-    def account(self) -> str:
-        """The renter's address."""
-        ...
-
-    def facts(self) -> EscrowFacts:
-        """Chain id, contract, token; checked once against the chain and the committed bytecode. Refused otherwise."""
-        ...
-
-    def now(self) -> int:
-        """Timestamp of the newest block."""
-        ...
-
-    def gas_of_a_life(self) -> Money:
-        """Estimate in POL for approve, create, one extension and end at today's fees."""
-        ...
-
-    def check_quote(self, quote: Quote, signature: str) -> None:
-        """Signed by `quote.provider`, for us, not expired, not consumed. OfferGone otherwise."""
-        ...
-
-    def check_ready(self, rental: Rental, ready: Ready, signature: str) -> Access:
-        """Signed by the rental's provider, hash on chain, same rental and access hash. Transient while the hash is
-        not on chain yet; StopRun(HOST_KEY) when it contradicts."""
-        ...
-
-    def sign_request(self, method: str, path: str, body: bytes, rental_id: str) -> Mapping[str, str]:
-        """HTTP headers that prove to a provider that the renter asks (EIP-712 ApiRequest)."""
-        ...
-
-    def rental_id(self, key: LeaseKey) -> str: ...
-    def create(self, key: LeaseKey, quote: Quote, signature: str, seconds: int, deposit: int, access_hash: str) -> Rental:
-        """Approve exactly the deposit if the allowance does not reach, then create. A rental with this key: that one."""
-        ...
-
-    def view(self, rental_id: str) -> Rental:
-        """status "none" where there is no such rental."""
-        ...
-
-    def extend_to(self, rental_id: str, seconds: int, total_at_most: int) -> Rental: ...
-    def close(self, rental_id: str, hardware: bool, evidence: str, report: str) -> Rental:
-        """Cancel, reject, end or settle, as the rental's state demands. Closed already: as it is."""
-        ...
-
-    def closing_transaction(self, rental: Rental) -> str | None:
-        """Hash of the transaction that closed it, if it can be found; a hint."""
-        ...
-
-    def credit(self) -> int:
-        """What the contract holds for us beyond open rentals."""
-        ...
-
-    def withdraw(self) -> None:
-        """Bring the credit home, if there is one."""
-        ...
-
-    def spent(self, rental_id: str) -> Money:
-        """Gas that our transactions for this rental cost, in POL."""
-        ...
-
-    def open_rentals(self) -> Sequence[Rental]: ...
-
-
-class Outbox(Protocol):
-    """Signed transactions before they are sent, per wallet and not per run, since the nonce is the wallet's.
-    Durable on return. Lives in journal/ (the one room that writes durable state), used by chain/ only."""
-
-    def lock(self, wallet: str) -> AbstractContextManager[None]:
-        """One writer per (chain, address), across processes. `wallet` is "<chain id>:<address>"."""
-        ...
-
-    def attempts(self, wallet: str, key: str) -> Sequence[Attempt]:
-        """All signed attempts of an intent, oldest first; [] if it was never signed."""
-        ...
-
-    def keep(self, wallet: str, key: str, attempt: Attempt) -> None: ...
-    def pending(self, wallet: str) -> Sequence[tuple[str, Attempt]]:
-        """Attempts whose outcome was not recorded, oldest nonce first."""
-        ...
-
-    def conclude(self, wallet: str, key: str, outcome: str) -> None:
-        """`mined` or `dead`: a concluded intent may be signed again only when dead."""
-        ...
-
-
-class Attempt(Protocol):
-    """One signed transaction of an intent."""
-
-    @property
-    def nonce(self) -> int: ...
-    @property
-    def raw(self) -> bytes: ...
-    @property
-    def hash(self) -> str: ...
 
 
 # ---- the node -----------------------------------------------------------------------------------------
@@ -407,13 +304,6 @@ class Results(Protocol):
         ...
 
 
-class Evidence(Protocol):
-    """Second row: big documents by digest, beside the journal. Written by the node room, read by audit."""
-
-    def keep(self, document: bytes) -> Digest: ...
-    def read(self, digest: Digest) -> bytes: ...
-
-
 class Notary(Protocol):
     """Signs what the journal says. Both verbs are pure functions of the rows they are given."""
 
@@ -455,5 +345,3 @@ class Person(Protocol):
     def interrupted(self, owed: Iterable[Owed]) -> str:
         """Say what is still running; answer wait | detach | stop."""
         ...
-
-

@@ -134,13 +134,6 @@ def anchor_is_in_the_end(lease: LeaseCase) -> Answer:
     return passed(sealed["anchor"])
 
 
-def anchor_is_on_chain(lease: LeaseCase) -> Answer:
-    receipt = (lease.rows().result("end") or {}).get("receipt")
-    if not receipt:
-        return inapplicable("no transaction")
-    return inapplicable(f"offline: transaction {receipt} was not looked up")
-
-
 def keys_are_destroyed(lease: LeaseCase) -> Answer:
     rows = lease.rows()
     if not rows.result("keys"):

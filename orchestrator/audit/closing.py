@@ -29,7 +29,7 @@ def lease_part(lease: Scope) -> Json:
         "scope": lease.name, "left": lease.noted("left"),
         "report": sealed.get("digest"), "salt": order.get("salt"), "anchor": sealed.get("anchor"),
         "signer": sealed.get("signer"),
-        "wiped": lease.result("wipe"), "wipe_waived": lease.waived("wipe"),
+        "wiped": lease.result("wipe"), "wipe_waived": lease.waived("wipe") or None,
         "ended": ended(lease), "settlement": settlement(lease.result("settle")), "keys": keys_part(lease),
     }
 

@@ -12,10 +12,14 @@ from .case import LeaseCase
 from .closing import AMOUNTS
 from .report import as_list, word
 
+ADOPTED = "rented by another laptop: what lay on its node, and whether its keeper wiped it, nobody here saw"
+
 
 def was_wiped(lease: LeaseCase) -> Answer:
     rows = lease.rows()
     answer, wipe, end = rows.result("wipe"), rows.done("wipe"), rows.done("end")
+    if rows.adopted:
+        return unchecked(ADOPTED)
     if not rows.acquired(ON_NODE):
         return inapplicable("nothing of ours was on the node")
     if answer is None or wipe is None:
@@ -30,6 +34,8 @@ def was_wiped(lease: LeaseCase) -> Answer:
 
 def scan_could_see(lease: LeaseCase) -> Answer:
     """The positive control: a file planted under the order's nonce was found, and is not found any more."""
+    if lease.rows().adopted:
+        return unchecked(ADOPTED)
     if not lease.rows().acquired(ON_NODE):
         return inapplicable("nothing of ours was on the node")
     order, wiped = lease.rows().intent("wipe"), lease.wiped()
@@ -44,6 +50,8 @@ def scan_could_see(lease: LeaseCase) -> Answer:
 
 
 def scan_found_nothing(lease: LeaseCase) -> Answer:
+    if lease.rows().adopted:
+        return unchecked(ADOPTED)
     if not lease.rows().acquired(ON_NODE):
         return inapplicable("nothing of ours was on the node")
     wiped, answer = lease.wiped(), lease.rows().result("wipe")

@@ -78,8 +78,15 @@ class Scope:
     def noted(self, step: str, item: str = "") -> Json:
         return self._public(step, item, Kind.NOTED)
 
-    def waived(self, step: str) -> Json:
-        return self._public(step, "", Kind.WAIVED)
+    def waived(self, step: str) -> str:
+        """The kind of error for which a release was given up; "" where it was not."""
+        row = self._public(step, "", Kind.WAIVED)
+        return str(row["error"]) if isinstance(row, dict) else ""
+
+    @property
+    def adopted(self) -> bool:
+        """Rented by another laptop, only ended by this one: an outcome without an intent."""
+        return self.result("open") is not None and self.intent("open") is None
 
     def done(self, step: str) -> Row | None:
         return self.log.row(Deed(self.name, step), Kind.DONE)

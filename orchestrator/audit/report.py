@@ -157,14 +157,16 @@ def caveat_ids(lease: Scope, wipe: Json) -> list[str]:
     ids = [str(e) for e in said] if isinstance(said, list) else []
     if any((lease.result(step) or {}).get("simulated") for step in ("inspect", "challenge")):
         ids.append("simulated")
-    if wipe["answer"] is None and lease.acquired(ON_NODE):
+    if wipe["answer"] is None and (lease.acquired(ON_NODE) or lease.adopted):
         ids.append("not-wiped")
     return ids
 
 
 def result(lease: Scope, wipe: Json) -> str:
-    """complete | partial | interrupted | failed | nothing to wipe"""
+    """complete | partial | interrupted | failed | unknown | nothing to wipe"""
     answer = wipe["answer"]
+    if lease.adopted:
+        return "unknown"
     if answer is None:
         return "failed" if lease.acquired(ON_NODE) else "nothing to wipe"
     if answer["outcome"] == Outcome.COMPLETE and (answer["leftovers"] or answer["hits"]):

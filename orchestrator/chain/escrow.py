@@ -17,7 +17,7 @@ from ..domain.lease import Access
 from ..domain.money import POL, Money
 from ..domain.names import LeaseKey
 from ..errors import NoFunds, NothingMade, OfferGone, Refused, Unreachable
-from ..ports import Outbox
+from ..second_row import Outbox
 from . import checks, codecheck, contracts, fees, typed, views
 from .networks import Limit
 from .refusals import RentalExists, TooLate, WrongState

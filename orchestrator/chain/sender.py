@@ -18,7 +18,7 @@ from itertools import count, groupby
 from typing import Any
 
 from ..errors import NoFunds, NothingMade, OutcomeUnknown, Refused, Transient
-from ..ports import Attempt, Outbox
+from ..second_row import Attempt, Outbox
 from . import fees
 from .fees import Fees, Policy
 from .rpc import Receipt, Rpc

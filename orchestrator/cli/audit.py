@@ -35,9 +35,12 @@ def audit(what: str = typer.Argument(..., metavar="RUN", help="A run's name, or 
     found = check(folder, trusted, wiring.release())
     if json:
         show_json({"verdict": found.verdict.value, "signer": found.fingerprint or None, "simulated": found.simulated,
+                   "receipts": list(found.receipts),
                    "checks": [{"number": c.number, "text": c.text, "word": c.word, "why": c.why} for c in found.checks]})
     else:
         show_checks(found.checks)
+        for receipt in found.receipts:
+            note(f"the anchor is claimed to stand on the chain in transaction {receipt}; offline, nobody looked")
         note(f"signed by {found.fingerprint or 'nobody whose signature fits'}")
         typer.echo(f"verdict: {found.verdict.value}{f' ({SIMULATED})' if found.simulated else ''}")
     raise typer.Exit(found.verdict.exit_code)

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..sweep import Leftover, Swept
+    from .desk import Desk
 
 UNKNOWN_RUNS = typer.Option(False, "--unknown-runs", help="With --yes: also end leases whose run is not known here.")
 
@@ -22,28 +23,49 @@ def end(
 ) -> None:
     """End a rental, or every leaked one.
 
-    Wipes what can be reached, ends the lease, settles the deposit and signs the record.
+    Wipes what can be reached, ends the lease, settles the deposit and signs the record. All leases of the run are
+    ended and its keys destroyed: it cannot be resumed afterwards.
     """
     from functools import partial
 
-    from ..domain.names import RunId
     from ..errors import BadInput
-    from ..sweep import end_leaked, end_run
+    from ..sweep import end_leaked
     from .desk import Desk
-    from .leftovers import house_of, leftovers
+    from .leftovers import house_for, house_of, leftovers
     from .render import show_json
 
     if leaked == bool(rental):
         raise BadInput("name one rental, or say --leaked", hint="sealtune rentals")
     desk = Desk.open(yes)
-    open_house = partial(house_of, desk)
     if leaked:
-        swept = end_leaked(leftovers(desk), open_house, partial(adopt, yes, unknown_runs))
+        swept = end_leaked(leftovers(desk), partial(house_of, desk), partial(house_for, desk),
+                           partial(adopt, yes, unknown_runs))
     else:
-        swept = [end_run(RunId(rental.split("/")[0]), open_house)]
+        swept = [end_one(desk, rental, yes)]
     if json:
         show_json({"ended": [{"run": s.run, "error": str(s.problem) if s.problem else None} for s in swept]})
     raise typer.Exit(tell(swept, json))
+
+
+def end_one(desk: Desk, rental: str, yes: bool) -> Swept:
+    """A run of this laptop by its journal; otherwise a lease that a market shows under this name. NoSuchRun."""
+    from functools import partial
+
+    from .. import wiring
+    from ..domain.names import RunId
+    from ..errors import NoSuchRun, Refused
+    from ..sweep import end_found, end_run
+    from .leftovers import house_for, house_of, leftovers
+
+    run = RunId(rental.split("/")[0])
+    if run in wiring.journals(desk.settings).runs() and wiring.is_own(desk.settings, run):
+        return end_run(run, partial(house_of, desk))
+    for left in leftovers(desk):
+        if left.run == run and left.found:
+            if not adopt(yes, yes, left):
+                raise Refused(f"{run} was left alone")
+            return end_found(left, partial(house_for, desk))
+    raise NoSuchRun(f"no run and no open lease {rental!r}", hint="sealtune rentals")
 
 
 def adopt(yes: bool, unknown_runs: bool, left: Leftover) -> bool:
@@ -60,6 +82,7 @@ def adopt(yes: bool, unknown_runs: bool, left: Leftover) -> bool:
 
 def tell(swept: Sequence[Swept], json: bool) -> int:
     """A line for each; the exit code is the gravest one."""
+    from ..errors import gravest
     from .desk import note
 
     for one in swept:
@@ -68,4 +91,4 @@ def tell(swept: Sequence[Swept], json: bool) -> int:
             note(f"hint: {one.problem.hint}")
     if not swept and not json:
         note("nothing leaked")
-    return max((one.problem.exit_code for one in swept if one.problem), default=0)
+    return gravest(one.problem.exit_code for one in swept if one.problem)

@@ -1,11 +1,12 @@
 """The person at the terminal: the confirmation before money moves, and what an interrupt means."""
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 
 from ..domain.event import BILLING, Owed
 from ..domain.training import Agreement
-from ..errors import Refused
+from ..errors import BadInput, Refused
 from .desk import ask, note
 
 CAN_READ = "the operator of this machine can read your data while it is being processed"
@@ -16,7 +17,7 @@ class Terminal:
 
     def __init__(self, yes: bool, understood: bool, on_interrupt: str = "ask", exempt: bool = False) -> None:
         if on_interrupt not in ("ask", "wait", "detach", "stop"):
-            raise Refused(f"--on-interrupt {on_interrupt!r}", hint="one of ask, wait, detach, stop")
+            raise BadInput(f"--on-interrupt {on_interrupt!r} is not known", hint="one of ask, wait, detach, stop")
         self._yes, self._understood, self._on_interrupt, self._exempt = yes, understood, on_interrupt, exempt
 
     def confirm(self, agreement: Agreement) -> bool:
@@ -37,7 +38,7 @@ class Terminal:
             note(f"still open: {debt.what} of {debt.scope}{'' if debt.certain else ' (may be on its way)'}")
         if self._on_interrupt != "ask":
             return self._on_interrupt
-        if self._yes:
+        if self._yes or not sys.stdin.isatty():
             return "stop"
         answer = ask("[w]ait on, [d]etach and leave it running, or [s]top and give everything back? ")
         return {"w": "wait", "d": "detach"}.get(answer[:1].lower(), "stop")

@@ -1,9 +1,13 @@
 """Play a run to its end and say what came of it: shared by `run`, `demo` and `resume`."""
 from __future__ import annotations
 
+import traceback
+from contextlib import closing
+
 from .. import wiring
+from ..domain.event import BILLING, owed
 from ..domain.names import RunId
-from ..errors import EXIT_INCOMPLETE, SealtuneError, StillOwed
+from ..errors import EXIT_INCOMPLETE, Detached, NoSuchRun, RunLocked, SealtuneError, StillOwed
 from ..ports import Person
 from ..rental import run as play_run
 from .desk import Desk
@@ -20,10 +24,13 @@ def play(desk: Desk, run: RunId, person: Person, json: bool, *, new: bool = Fals
     prints it."""
     problem: SealtuneError | None = None
     try:
-        with desk.house(run, screen(json), person, new=new) as house:
+        with closing(screen(json)) as shown, desk.house(run, shown, person, new=new) as house:
             play_run(house, wiring.task_of(wiring.run_file_of(desk.settings, run), desk.settings))
     except SealtuneError as failure:
-        problem = failure
+        problem = still_billing(desk, run, failure)
+    except Exception as bug:  # noqa: BLE001 why: whatever broke, the person must learn what may still bill
+        traceback.print_exc()
+        problem = still_billing(desk, run, SealtuneError(f"unexpected {type(bug).__name__}", hint="please report it"))
     book = wiring.journals(desk.settings)
     begun = run in book.runs()
     if new and not begun:                # the market was not even reached: nothing that a `resume` could go on from
@@ -39,6 +46,16 @@ def play(desk: Desk, run: RunId, person: Person, json: bool, *, new: bool = Fals
     if problem:
         raise problem
     return code
+
+
+def still_billing(desk: Desk, run: RunId, failure: SealtuneError) -> SealtuneError:
+    """The failure, or StillOwed in its place when the journal says that something may bill. A run that is locked by
+    another process, or was left on purpose, is in good hands."""
+    if isinstance(failure, StillOwed | RunLocked | NoSuchRun | Detached):
+        return failure
+    book = wiring.journals(desk.settings)
+    debts = tuple(o for o in owed(book.read(run) if run in book.runs() else ()) if o.what in BILLING)
+    return StillOwed(debts, str(failure)) if debts else failure
 
 
 def judge(desk: Desk, run: RunId, problem: SealtuneError | None) -> tuple[str | None, str, int]:

@@ -16,20 +16,27 @@ def rentals(json: bool = JSON) -> None:
 
     in use, detached, paused, leaked, or unknown to this machine.
     """
+    from ..errors import Unreachable
     from .desk import Desk
     from .leftovers import leftovers
     from .render import show_json
 
-    found = [row(left) for left in leftovers(Desk.open())]
+    found, problem = [], None
+    try:
+        for left in leftovers(Desk.open()):
+            found.append(row(left))
+    except Unreachable as silent:        # said at the end, after what is known
+        problem = silent
     if json:
         show_json({"rentals": found})
-        return
-    if not found:
+    elif not found and not problem:
         typer.echo("no open rentals")
-    for one in found:
+    for one in [] if json else found:
         typer.echo(f"{one['rental']:40} {one['state']:9} {one['rate']:24} owes {', '.join(one['owed']) or 'its deposit'}")
     if any(one["state"] in ("leaked", "unknown") for one in found):
         typer.echo("hint: sealtune end --leaked", err=True)
+    if problem:
+        raise problem
 
 
 def row(left: Leftover) -> dict[str, Any]:
@@ -38,4 +45,4 @@ def row(left: Leftover) -> dict[str, Any]:
     return {"rental": f"{left.run}/{left.scope}", "run": left.run, "state": left.state,
             "market": lease.market if lease else None, "lease": lease.lease_id if lease else None,
             "rate": str(lease.rate) if lease else "unknown", "per_hour": str(per_hour.units) if per_hour else None,
-            "owed": sorted({o.what for o in left.owed})}
+            "owed": sorted({o.what for o in left.owed}), "problem": left.problem or None}

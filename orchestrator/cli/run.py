@@ -27,4 +27,5 @@ def run(
     check_output(run_file.output)
     lab = desk.is_lab(run_file)
     person = Terminal(yes, understand or desk.settings.policy.operator_can_read, on_interrupt, exempt=lab)
-    raise typer.Exit(play(desk, wiring.new_run(desk.settings, run_file), person, json, new=True))
+    begun = wiring.new_run(desk.settings, run_file, "lab" if lab else run_file.market)
+    raise typer.Exit(play(desk, begun, person, json, new=True))

@@ -29,6 +29,7 @@ class Silent:
 
     def event(self, event: Event) -> None: ...
     def seen(self, seen: Seen) -> None: ...
+    def close(self) -> None: ...
 
 
 class Lines:
@@ -47,6 +48,8 @@ class Lines:
             self._last = time.monotonic()
             self.say(text)
 
+    def close(self) -> None: ...
+
     def say(self, text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
@@ -58,21 +61,26 @@ class Live(Lines):
         super().__init__()
         from rich.console import Console
         from rich.status import Status
+        from rich.text import Text
 
         self._console = Console(stderr=True, highlight=False, markup=False)
         self._status = Status("", console=self._console)
+        self._plain = Text               # the status line would read markup in a plain string
 
     def event(self, event: Event) -> None:
         super().event(event)
         if event.kind is Kind.INTENDED and event.deed.step in WORDS:
-            self._status.update(WORDS[event.deed.step])
+            self._status.update(self._plain(WORDS[event.deed.step]))
             self._status.start()
-        elif event.deed.step in ("settle", "destroy", "forget") and event.kind is not Kind.INTENDED:
-            self._status.stop()
+        elif event.kind is not Kind.NOTED and event.deed.step != "start":
+            self._status.stop()          # nothing moves while a question is asked
 
     def seen(self, seen: Seen) -> None:
         if text := watched(seen):
-            self._status.update(text)
+            self._status.update(self._plain(text))
+
+    def close(self) -> None:
+        self._status.stop()
 
     def say(self, text: str) -> None:
         self._console.print(text)
@@ -90,7 +98,7 @@ def told(event: Event) -> list[str]:
     if event.kind is Kind.INTENDED:
         return [WORDS[step]] if step in WORDS else []
     if event.kind is Kind.WAIVED:
-        return [f"  waived: {step} of {event.deed.scope}: {event.public}"]
+        return [f"  given up: {step} of {event.deed.scope}: {event.private['why']}"]
     if event.kind is Kind.NOTED and step == "left" and event.public["reason"] != "done":
         return [f"  leaving the node: {event.private.get('detail') or event.public['reason']}"]
     if event.kind is Kind.DONE and step in ("inspect", "challenge"):

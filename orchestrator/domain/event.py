@@ -85,14 +85,13 @@ def owed(events: Iterable[Event]) -> tuple[Owed, ...]:
     open_: dict[tuple[str, str], Owed] = {}
     for e in events:
         scope = e.deed.scope
-        if e.kind is Kind.INTENDED:
+        if e.kind in (Kind.INTENDED, Kind.DONE):         # an adopted lease has no intent of ours, only a DONE
             for what in e.acquires:
-                open_.setdefault((scope, what), Owed(scope, what, e.deed, certain=False))
-        elif e.kind is Kind.FAILED:
+                first = open_.setdefault((scope, what), Owed(scope, what, e.deed, certain=False))
+                open_[scope, what] = replace(first, certain=first.certain or e.kind is Kind.DONE)
+        if e.kind is Kind.FAILED:                        # proven undone: nothing of this deed is owed after all
             open_ = {key: item for key, item in open_.items() if item.by != e.deed or item.certain}
-        elif e.kind in (Kind.DONE, Kind.WAIVED):
-            for what in e.acquires:
-                open_[scope, what] = replace(open_[scope, what], certain=True)
+        if e.kind in (Kind.DONE, Kind.WAIVED):
             for what in e.releases:
                 open_.pop((scope, what), None)
     return tuple(open_.values())

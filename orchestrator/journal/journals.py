@@ -38,10 +38,10 @@ class Journals:
         self._chains: dict[RunId, _Chain] = {}
 
     def create(self, run: RunId) -> AbstractContextManager[Journal]:
-        """Refused when there is such a run."""
+        """Refused when there is such a run; one without a row was never begun."""
         if not RUN_NAME.fullmatch(run):
             raise Refused(f"not a name for a run: {run!r}")
-        if self._known(run):
+        if self._begun(run) or self._lock_file(run).exists() and self.in_use(run):
             raise Refused(f"run {run} exists", hint=f"sealtune resume {run}")
         return self._open(run)
 
@@ -97,8 +97,11 @@ class Journals:
         return self._state / "locks" / "gate"
 
     def _known(self, run: RunId) -> bool:
-        return bool(RUN_NAME.fullmatch(run)) and (
-            self._lock_file(run).exists() or bool(self._db.ask("SELECT 1 FROM rows WHERE run = ? LIMIT 1", run)))
+        return bool(RUN_NAME.fullmatch(run)) and (self._lock_file(run).exists() or self._begun(run))
+
+    def _begun(self, run: RunId) -> bool:
+        """It has rows. A lock file alone is what a crash left before the first one."""
+        return bool(self._db.ask("SELECT 1 FROM rows WHERE run = ? LIMIT 1", run))
 
     def _must_exist(self, run: RunId) -> None:
         if not self._known(run):

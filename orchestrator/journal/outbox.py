@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-from .. import ports
+from .. import second_row
 from . import locks
 from .database import Database, JournalTrouble
 
@@ -45,7 +45,7 @@ class Outbox:
                             wallet.lower(), key)
         return [Attempt(*row) for row in rows]
 
-    def keep(self, wallet: str, key: str, attempt: ports.Attempt) -> None:
+    def keep(self, wallet: str, key: str, attempt: second_row.Attempt) -> None:
         """The same transaction twice is once. JournalTrouble after `mined`: the intent has happened."""
         wallet = wallet.lower()
         with self._db.writing() as db:

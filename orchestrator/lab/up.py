@@ -174,6 +174,8 @@ def _packages(folder: Path) -> dict[str, str]:
     """Where the node's installer finds packages. A wheel folder that its unprivileged user cannot reach is copied to
     where it can."""
     passed = node.passed_on(os.environ)
+    if os.geteuid() != 0:                # node and laptop are one user: its scan must leave our own journal out, and says so
+        passed["SEALTUNE_LAB_LAPTOP"] = str(folder.parents[1])
     wheels = os.environ.get("SEALTUNE_LAB_WHEELS", "")
     if not wheels:
         return passed

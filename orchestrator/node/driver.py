@@ -19,9 +19,11 @@ from ..domain.lease import Access, HardwareClaim
 from ..domain.names import Digest, Instant, LeaseKey, Reason
 from ..domain.progress import Finished, Seen
 from ..domain.spool import Installed, Payload, Spool
+from ..domain.text import clean, clean_block
 from ..domain.training import Armed, BaseModel, Deadline, Job, Started
 from ..errors import LeaveNode, NodeLost, SealtuneError
-from ..ports import Clock, Evidence
+from ..ports import Clock
+from ..second_row import Evidence
 from . import challenge, shipping
 from .channel import Refusal, ignore
 from .client import Agent, Wiped
@@ -31,7 +33,6 @@ from .mirror import Mirror
 from .payloads import INSTALLER
 from .probes import models, rules, system
 from .proving import TEXTS, Proof, prove
-from .sanitise import clean, clean_block
 
 UNSUITABLE = ("busy", "no-space", "unsuitable", "python")
 MONTH = 30 * 86400

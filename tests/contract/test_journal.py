@@ -119,10 +119,19 @@ class TestLock:
         assert len(journals.read(RUN)) == 1
 
     def test_a_run_is_created_once(self, journals: Journals) -> None:
-        with journals.create(RUN):
-            pass
+        with journals.create(RUN) as journal:
+            with pytest.raises(Refused, match="exists"):
+                journals.create(RUN)
+            journal.append(Deed("run", "check"), Kind.INTENDED)
         with pytest.raises(Refused, match="exists"):
             journals.create(RUN)
+
+    def test_a_crash_before_the_first_row_leaves_the_name_free(self, journals: Journals) -> None:
+        with journals.create(RUN):
+            pass
+        with journals.create(RUN) as journal:
+            journal.append(Deed("run", "check"), Kind.INTENDED)
+        assert list(journals.runs()) == [RUN]
 
     @pytest.mark.parametrize("name", ["", "..", "../x", "a/b", "A B", "-x", "x" * 81, "x\n"])
     def test_a_name_is_never_a_path(self, journals: Journals, name: str) -> None:

@@ -19,7 +19,7 @@ from orchestrator.chain.wallet import Wallet
 from orchestrator.domain.escrow import ZERO_ADDRESS, EscrowFacts, Quote, Ready
 from orchestrator.lab import chain
 from orchestrator.lab.deploy import deploy, send
-from orchestrator.ports import Outbox
+from orchestrator.second_row import Outbox
 
 TOOLS = Path(__file__).resolve().parents[2] / ".wheels" / "tools"     # where a fetched anvil is kept between runs
 HOST_KEY = "ssh-ed25519 " + "A" * 68

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from orchestrator.ports import Attempt, Outbox
+from orchestrator.second_row import Attempt, Outbox
 
 
 class MemoryOutbox:

@@ -10,7 +10,7 @@ from orchestrator.domain.lease import Wish
 from orchestrator.domain.money import USDC, Money
 from orchestrator.domain.names import Reason
 from orchestrator.errors import Detached, Interrupted, SealtuneError, StillOwed, StopRun
-from orchestrator.intents import Task
+from orchestrator.intents import Leaving, Task
 from orchestrator.rental import release_all, run
 from tests.fakes.world import JOB_SECONDS, Killed, World, house
 
@@ -124,7 +124,7 @@ def one(case: Case, crash_at: int, when: str, exc: type[BaseException], then: st
 
 
 def give_up(w: World) -> None:
-    release_all(house(w), Reason.STOPPED)
+    release_all(house(w), Leaving(Reason.STOPPED))
 
 
 def strikes(case: Case) -> Iterator[tuple[str, list[str]]]:

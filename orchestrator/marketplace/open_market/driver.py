@@ -13,7 +13,8 @@ from ...domain.lease import Access, Ended, Ending, Found, Hold, Lease, LeaseView
 from ...domain.money import USDC, Money, Rate, Settlement
 from ...domain.names import Instant, LeaseId, Reason
 from ...errors import NoFunds, NothingMade, OfferGone, OutcomeUnknown, Refused, Transient
-from ...ports import Clock, Escrow
+from ...ports import Clock
+from ...second_row import Escrow
 from .checks import affordable, check_quote, offer_of, seconds_to_fund, still_good
 from .client import Api, ApiRefusal
 from .leases import closed_by, found, hexed, settlement, view_of

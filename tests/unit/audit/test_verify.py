@@ -46,8 +46,7 @@ class TestGood:
         result = judge(good)
         assert not_passed(result) == {} and result.verdict is Verdict.VERIFIED and result.verdict.exit_code == 0
         assert result.fingerprint == SIGNER.fingerprint and not result.simulated
-        assert [c.number for c in result.checks] == list(range(1, 22))
-        assert [c.number for c in result.checks if c.word == "not applicable"] == [21]
+        assert [c.number for c in result.checks] == list(range(1, 21))
 
     def test_exported_files_say_the_same(self, good: Story, tmp_path: Path) -> None:
         out = tmp_path / "exported"
@@ -73,7 +72,7 @@ class TestGood:
     def test_two_leases_the_first_lost(self, tmp_path: Path) -> None:
         story = Story(tmp_path, twice=True).told()
         result = judge(story)
-        assert result.verdict is Verdict.INCOMPLETE and len(result.checks) == 7 + 2 * 14
+        assert result.verdict is Verdict.INCOMPLETE and len(result.checks) == 7 + 2 * 13
         bad = [(c.number, c.word, c.text) for c in result.checks if c.word == "not checked"]
         assert {n for n, _, _ in bad} == {12, 13, 14, 18} and all(text.startswith("lease-1") for _, _, text in bad)
 
@@ -120,7 +119,6 @@ CASES: list[tuple[str, dict[str, Any], int, str]] = [
     ("home key kept", {"without": frozenset({"run/forget"})}, 7, "not checked"),
     ("not ended", {"without": frozenset({"lease-1/end"})}, 18, "not checked"),
     ("no report", {"without": frozenset({"lease-1/report"})}, 6, "not checked"),
-    ("no transaction", {"ended": lambda e: replace(e, receipt=None)}, 21, "not applicable"),
 ]
 
 
