@@ -109,7 +109,7 @@ class ChainEscrow:
             if due > deposit:
                 raise NothingMade(f"{seconds} s cost {due} base units, {deposit} were allowed")
             self._within_limit(due)
-            data = self._encode("create", _word(key), _struct(quote), bytes.fromhex(signature[2:]), seconds, due,
+            data = self._encode("create", _word(key), struct(quote), bytes.fromhex(signature[2:]), seconds, due,
                                 _word(access_hash))
             self._allow(id, due)
             self._open(id, data)
@@ -275,7 +275,8 @@ def _word(text: str) -> str:
     return "0x" + typed.bytes32(text).hex()
 
 
-def _struct(quote: Quote) -> tuple[Any, ...]:
+def struct(quote: Quote) -> tuple[Any, ...]:
+    """As the contract's functions take it."""
     from eth_utils.address import to_checksum_address
 
     addresses = ("provider", "renter", "feeRecipient")
