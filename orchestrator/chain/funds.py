@@ -13,7 +13,7 @@ from ..domain.escrow import ZERO_ADDRESS, EscrowFacts, Rental
 from ..domain.evidence import Check
 from ..domain.money import POL, USDC, Money
 from ..errors import BadInput, Refused
-from ..ports import Outbox
+from ..second_row import Outbox
 from . import codecheck, contracts, fees, networks
 from .bulk import BulkSender, Closing, close_all
 from .create2 import Deployed, deploy
