@@ -1,0 +1,151 @@
+"""The sweep on the simulated world: what it finds, what it leaves alone, and that nothing broken stands in its way."""
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+
+from orchestrator.domain.event import GENESIS, Event, Kind, owed
+from orchestrator.domain.names import Instant, RunId
+from orchestrator.errors import CannotTell, OutcomeUnknown, SealtuneError, Transient, Unreachable, gravest
+from orchestrator.house import House
+from orchestrator.ports import Market
+from orchestrator.rental import run
+from orchestrator.sweep import Leftover, end_found, end_leaked, found_name, survey
+from tests.fakes.world import FakeClock, FakeMarket, Killed, World, house
+from tests.scenario.matrix import task
+
+pytestmark = pytest.mark.noleak
+RUN = RunId("run-1")
+
+
+class Shelf:
+    """Port Journals over one world; `broken` runs cannot be read."""
+
+    def __init__(self, w: World, *broken: str, used: bool = False) -> None:
+        self.w, self.broken, self.used = w, broken, used
+
+    def runs(self) -> Sequence[RunId]: return [*map(RunId, self.broken), RUN]
+    def in_use(self, run: RunId) -> bool: return self.used
+    def last_contact(self, run: RunId) -> Instant: return Instant(self.w.contact)
+
+    def read(self, run: RunId) -> Sequence[Event]:
+        if run in self.broken:
+            raise SealtuneError(f"{run} was changed")
+        return self.w.events
+
+
+def killed(kind: str = "escrow", at: int = 40) -> World:
+    """A run that died while its job ran, and the world a little later."""
+    w = World(kind)
+
+    def crash(phase: str, n: int) -> None:
+        if (phase, n) == ("after", at):
+            raise Killed()
+
+    with pytest.raises(Killed):
+        run(house(w, crash), task())
+    w.pass_time(300)
+    return w
+
+
+def surveyed(w: World, *broken: str, used: bool = False, contact: int = 120) -> list[Leftover]:
+    return list(survey([lambda: FakeMarket(w)], Shelf(w, *broken, used=used), FakeClock(w), contact))  # type: ignore[arg-type]
+
+
+@contextmanager
+def open_house(w: World) -> Iterator[House]:
+    yield house(w)
+
+
+def test_a_dead_run_is_paused_until_its_contact_is_overdue_then_leaked() -> None:
+    w = killed()
+    assert [left.state for left in surveyed(w, contact=100_000)] == ["paused"]
+    assert [left.state for left in surveyed(w)] == ["leaked"]
+    assert [left.state for left in surveyed(w, used=True)] == ["in use"]
+
+
+def test_an_unreadable_journal_hides_no_other() -> None:
+    w = killed()
+    assert [(left.run, left.state) for left in surveyed(w, "old")] == [("old", "unreadable"), (RUN, "leaked")]
+
+
+def test_a_market_that_cannot_be_asked_fails_the_sweep_after_the_others_were_served() -> None:
+    w = killed()
+
+    def away() -> Market:
+        raise Unreachable("away")
+
+    leftovers = survey([away, lambda: FakeMarket(w)], Shelf(w), FakeClock(w), 120)  # type: ignore[arg-type]
+    swept = end_leaked(leftovers, lambda run: open_house(w), lambda left: open_house(w), lambda left: False)
+    assert [(s.run, type(s.problem)) for s in swept] == [(RUN, type(None)), ("markets", Unreachable)]
+    assert owed(w.events) == ()
+
+
+def test_a_lease_that_is_on_its_way_is_never_taken_for_unknown() -> None:
+    w = killed(at=next(n for n in range(1, 60) if str(opened(n)) == "lease-1/open"))
+    assert [left.state for left in surveyed(w, contact=100_000)] == ["paused"]
+
+
+def opened(row: int) -> object:
+    """The deed of the row after which a run is killed."""
+    return killed(at=row).events[-1].deed
+
+
+class TestAdoption:
+    def found(self, w: World) -> Leftover:
+        w.events, w.vault, w.head = [], {}, GENESIS
+        class Empty(Shelf):
+            def runs(self) -> Sequence[RunId]: return []
+        left, = survey([lambda: FakeMarket(w)], Empty(w), FakeClock(w), 120)  # type: ignore[arg-type]
+        return left
+
+    def test_an_unknown_lease_is_ended_from_an_empty_laptop(self) -> None:
+        w = killed()
+        left = self.found(w)
+        assert (left.state, left.found and found_name(left.found)) == ("unknown", left.run)
+        assert end_found(left, lambda _: open_house(w)).problem is None
+        assert w.rentals[0].closed_at and w.rentals[0].settled and owed(w.events) == ()
+
+    @pytest.mark.parametrize("at", range(1, 9))
+    def test_a_crash_at_any_row_of_an_adoption_is_mended_by_the_next_one(self, at: int) -> None:
+        w = killed()
+        left = self.found(w)
+
+        def crash(phase: str, n: int) -> None:
+            if (phase, n) == ("after", at):
+                raise Killed()
+
+        @contextmanager
+        def dying(_: Leftover) -> Iterator[House]:
+            yield house(w, crash)
+
+        try:
+            end_found(left, dying)
+        except Killed:
+            pass
+        assert end_found(left, lambda _: open_house(w)).problem is None
+        assert w.rentals[0].settled and owed(w.events) == ()
+
+
+def test_a_question_without_an_answer_is_never_followed_by_a_second_rent_call() -> None:
+    """`open` timed out and the market does not say whether it happened: asked on, not rented again."""
+    w = World("custodial", faults={"open answer lost": 1})
+
+    class Mute(FakeMarket):
+        def find(self, order: object) -> None:
+            raise Transient("the list does not answer")
+
+    mute = replace(house(w), market=Mute(w))
+    with pytest.raises((CannotTell, OutcomeUnknown, SealtuneError)):
+        run(mute, task())
+    assert w.opens == 1
+    assert any(e.kind is Kind.INTENDED and e.deed.step == "open" for e in w.events)
+    assert "lease" in {o.what for o in owed(w.events)}
+
+
+def test_the_gravest_exit_code_is_not_the_largest() -> None:
+    assert gravest([11, 5, 3]) == 5
+    assert gravest([]) == 0
