@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 import pytest
@@ -122,10 +122,8 @@ class TestAdoption:
         def dying(_: Leftover) -> Iterator[House]:
             yield house(w, crash)
 
-        try:
+        with suppress(Killed):
             end_found(left, dying)
-        except Killed:
-            pass
         assert end_found(left, lambda _: open_house(w)).problem is None
         assert w.rentals[0].settled and owed(w.events) == ()
 
