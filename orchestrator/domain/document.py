@@ -13,6 +13,7 @@ import hashlib
 import json
 import types
 from collections.abc import Mapping
+from io import BufferedReader
 from pathlib import PurePath
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -106,6 +107,11 @@ def canonical(value: Json) -> bytes:
 
 def sha256(data: bytes) -> Digest:
     return Digest("sha256:" + hashlib.sha256(data).hexdigest())
+
+
+def sha256_of(file: BufferedReader) -> Digest:
+    """The same of an open file, from where it stands to its end, in little memory."""
+    return Digest("sha256:" + hashlib.file_digest(file, "sha256").hexdigest())
 
 
 def digest_of(value: object) -> Digest:
