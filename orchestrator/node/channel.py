@@ -1,7 +1,7 @@
 """One conversation with the node's agent over one exec channel: a request, its progress, one answer.
 
-Everything read is bounded, in bytes, frames and time. What breaks a rule ends the channel with `Broken`; nothing is
-resynchronised. It must not reconnect (session.py) nor know what the verbs mean (client.py).
+Everything read and sent is bounded, in bytes, frames and time. What breaks a rule ends the channel with `BrokenRule`,
+which the lane counts; nothing is resynchronised. It must not reconnect (lane.py) nor know what verbs mean (client.py).
 """
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping
 import paramiko
 
 from ..domain.document import Json
+from ..domain.text import clean
 from . import agent_loader
-from .connection import Pace, close_quietly
+from .connection import Pace
 from .frames import PROGRESS, REFUSED, REPLY, Frame, FrameError, Verb, decode, encode, number, take
-from .sanitise import clean
-from .transport import SafeTransport, send
+from .transport import SafeTransport, close_quietly, send
 
 FRAMES_PER_SECOND = 200
 READ = 256 * 1024
@@ -25,6 +25,10 @@ Progress = Callable[[int, int, str], None]
 
 class Broken(Exception):
     """The channel is of no use any more; another one may be. The message is safe to show."""
+
+
+class BrokenRule(Broken):
+    """Not the line broke, but a rule of the protocol. Lines that are cut do not do that: this node may not go on long."""
 
 
 class NotAnAgent(Broken):
@@ -49,9 +53,12 @@ class AgentChannel:
     def __init__(self, transport: SafeTransport, archive: bytes, pace: Pace) -> None:
         self._pace, self._buffer, self.transport = pace, bytearray(), transport
         self._unanswered = 0             # bytes sent since the last answer; they may still be on a slow line
+        self.until = float("inf")        # monotonic time at which whoever holds this channel wants it back
+        self.heard = 0.0                 # when the last sound frame came, an answer or a sign of work
+        preamble = agent_loader.preamble(archive)
         try:
             self._channel = transport.open_exec(agent_loader.command(archive), pace.channel)
-            self._send(agent_loader.preamble(archive))
+            self._send(preamble, time.monotonic() + 60 + len(preamble) / SLOWEST)
         except (OSError, EOFError, paramiko.SSHException) as error:
             raise Broken(f"no channel: {type(error).__name__}") from error
 
@@ -64,18 +71,20 @@ class AgentChannel:
 
     def ask(self, verb: Verb, header: Mapping[str, Json], body: bytes = b"", seconds: float = 60,
             progress: Progress = ignore) -> Frame:
-        """The reply within `seconds`. Raises Refusal, Broken. A broken channel is closed."""
+        """The reply within `seconds`, sending included, and never after `until`. Raises Refusal, Broken. A broken
+        channel is closed."""
+        deadline = min(time.monotonic() + seconds, self.until)
         try:
-            self._send(encode(Frame(verb, header, body)))
-            return self._answer(verb, time.monotonic() + seconds, progress)
+            self._send(encode(Frame(verb, header, body)), deadline)
+            return self._answer(verb, deadline, progress)
         except (OSError, EOFError, FrameError, paramiko.SSHException) as error:
             self.close()
             raise self._why(error) from error
 
-    def _send(self, data: bytes) -> None:
-        self._channel.settimeout(max(self._pace.silence, 60))
+    def _send(self, data: bytes, deadline: float) -> None:
+        self._channel.settimeout(max(0.01, min(max(self._pace.silence, 60), deadline - time.monotonic())))
         self._unanswered += len(data)
-        send(self._channel, data)
+        send(self._channel, data, deadline)
 
     def _answer(self, verb: Verb, deadline: float, progress: Progress) -> Frame:
         started, frames = time.monotonic(), 0
@@ -86,12 +95,14 @@ class AgentChannel:
             if frames > FRAMES_PER_SECOND * (time.monotonic() - started + 1):
                 raise FrameError("too many frames")
             if frame.type == verb + REPLY:
+                self.heard = time.monotonic()
                 return frame
             if frame.type == REFUSED:
                 raise Refusal(clean(take(frame.header, "code", str), 40), clean(frame.header.get("detail", "")))
             if frame.type != PROGRESS or frame.body:
                 raise FrameError("an answer that was not asked for")
             progress(number(frame.header, "done"), number(frame.header, "of"), clean(frame.header.get("what", ""), 60))
+            self.heard = time.monotonic()
 
     def _read(self, size: int, deadline: float) -> bytes:
         """Exactly `size` bytes; a pause of `silence` seconds, or the deadline, is the end of the channel."""
@@ -112,9 +123,9 @@ class AgentChannel:
         """A hint from the exit code where there is one; the node may lie about it, so it decides nothing but words
         and whether asking again makes sense."""
         if isinstance(error, FrameError):
-            return Broken(f"the node broke the protocol: {error}")
+            return BrokenRule(f"the node broke the protocol: {error}")
         if isinstance(error, TimeoutError):
-            return Broken("the node went silent")
+            return Broken("the node went silent, or took too long")
         code = self._channel.exit_status if self._channel.exit_status_ready() else -1
         if code in agent_loader.FINAL:
             return NotAnAgent(agent_loader.FINAL[code])

@@ -5,17 +5,16 @@ broken rule. It must not reconnect, retry or decide what a refusal means for the
 """
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..domain.document import Json
+from ..domain.document import Json, sha256
 from ..domain.names import Digest, LeaseKey
+from ..domain.text import clean
 from .channel import AgentChannel, Broken, Progress, ignore
 from .frames import BODY_MAX_DOWN, Frame, FrameError, Verb, number, take
-from .sanitise import clean
 
 PROTOCOL = 1
 DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
@@ -91,14 +90,14 @@ class Agent:
         return {index for index in have if isinstance(index, int) and first <= index < first + len(digests)}
 
     def put(self, name: str, index: int, part: bytes) -> None:
-        digest = "sha256:" + hashlib.sha256(part).hexdigest()
+        digest = sha256(part)
         said = self._ask(Verb.PUT, {"name": name, "index": index, "sha256": digest}, part, seconds=3600).header
         if said.get("sha256") != digest or said.get("index") != index:
             raise FrameError("another part was acknowledged")
 
-    def close(self, name: str, sha256: Digest, size: int) -> Digest:
+    def close(self, name: str, whole: Digest, size: int) -> Digest:
         """The node's digest of the whole file."""
-        return digest(self._ask(Verb.CLOSE, {"name": name, "sha256": sha256, "size": size}, seconds=900).header, "sha256")
+        return digest(self._ask(Verb.CLOSE, {"name": name, "sha256": whole, "size": size}, seconds=900).header, "sha256")
 
     def discard(self, name: str) -> None:
         self._ask(Verb.DISCARD, {"name": name})
@@ -144,7 +143,7 @@ class Agent:
     def wipe(self, order: Mapping[str, Json], canaries: bytes, seconds: float, progress: Progress) -> Wiped:
         reply = self._ask(Verb.WIPE, {"order": order}, canaries, seconds, progress)
         said, decoy = reply.header, reply.header.get("decoy_found")
-        if digest(said, "sha256") != "sha256:" + hashlib.sha256(reply.body).hexdigest():
+        if digest(said, "sha256") != sha256(reply.body):
             raise FrameError("the evidence is not what its digest says")
         if decoy not in (True, False, None):
             raise FrameError("field 'decoy_found' is neither yes nor no")

@@ -5,11 +5,10 @@ configuration, offer keys it was not told to, forward an agent, or know what is 
 """
 from __future__ import annotations
 
-import contextlib
+import errno
 import io
 import socket
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -17,20 +16,22 @@ from typing import Any
 import fabric
 import paramiko
 
+from ..domain.hostkey import fingerprint
 from ..domain.lease import Access
 from ..errors import HostKeyChanged
-from .sanitise import clean
-from .transport import SafeTransport
+from .transport import SafeTransport, Unsafe
 
 RSA = ("rsa-sha2-512", "rsa-sha2-256")
 AGENT = "agent"
 
 
 class Unreached(Exception):
-    """No usable connection, this time. The message is safe to show. `refused`: it is there and did not let us in."""
+    """No usable connection, this time. `refused`: it is there and did not let us in.
+
+    The message is in our own words: no text of the peer, of the library or of the system, no address."""
 
     def __init__(self, message: str, refused: bool = False) -> None:
-        super().__init__(clean(message))
+        super().__init__(message)
         self.refused = refused
 
 
@@ -60,20 +61,12 @@ class Pin(paramiko.MissingHostKeyPolicy):
     def missing_host_key(self, client: paramiko.SSHClient, hostname: str, key: paramiko.PKey) -> None:
         transport = client.get_transport()
         if (key.get_name(), key.get_base64()) not in self.keys:
-            raise HostKeyChanged(self.shown(), fingerprint(key.get_base64()))
+            raise HostKeyChanged(self.shown(), fingerprint(f"{key.get_name()} {key.get_base64()}"))
         if not isinstance(transport, SafeTransport) or not transport.sound:
-            raise paramiko.SSHException("no strict key exchange and no AES-GCM")
+            raise Unsafe("no strict key exchange and no AES-GCM")
 
     def shown(self) -> str:
-        return ", ".join(fingerprint(blob) for _, blob in self.keys)
-
-
-def fingerprint(blob: str) -> str:
-    """SHA256:… of a base64 key, as ssh-keygen prints it."""
-    import base64
-    import hashlib
-    raw = hashlib.sha256(base64.b64decode(blob)).digest()
-    return "SHA256:" + base64.b64encode(raw).decode().rstrip("=")
+        return ", ".join(fingerprint(" ".join(key)) or "no key" for key in self.keys)
 
 
 class Dialer:
@@ -128,7 +121,22 @@ class Dialer:
             return Unreached("the node's name is not known")
         if isinstance(error, paramiko.ssh_exception.IncompatiblePeer):
             return Unreached("the node offers no algorithm that is strong enough")
-        return Unreached(f"{type(error).__name__}: {error}")
+        return Unreached(_words(error))
+
+
+def _words(error: Exception) -> str:
+    """What became of the attempt. The library's own text holds addresses and the server's bytes; it stays in the chain."""
+    if isinstance(error, Unsafe):
+        return str(error)
+    if isinstance(error, paramiko.ssh_exception.NoValidConnectionsError):
+        error = next(iter(error.errors.values()), error)
+    if isinstance(error, TimeoutError):
+        return "the node does not answer"
+    if isinstance(error, OSError):
+        return f"no connection to the node: {errno.errorcode.get(error.errno or 0, type(error).__name__)}"
+    if isinstance(error, EOFError):
+        return "the node hung up"
+    return f"the node speaks no ssh that can be used: {type(error).__name__}"
 
 
 def credentials(access: Access, ssh_key: bytes) -> dict[str, Any]:
@@ -138,9 +146,3 @@ def credentials(access: Access, ssh_key: bytes) -> dict[str, Any]:
     if access.identity:
         return {"allow_agent": False, "key_filename": access.identity}
     return {"allow_agent": False, "pkey": paramiko.Ed25519Key(file_obj=io.StringIO(ssh_key.decode()))}
-
-
-def close_quietly(close: Callable[[], object]) -> None:
-    """Close something that may be dead already."""
-    with contextlib.suppress(OSError, EOFError, paramiko.SSHException):
-        close()

@@ -12,11 +12,11 @@ from typing import TypeVar
 
 from ..domain.names import LeaseKey, Reason
 from ..errors import LeaveNode, NodeLost
-from .channel import AgentChannel, Broken, NotAnAgent
+from .channel import AgentChannel, Broken, BrokenRule, NotAnAgent
 from .client import Agent
-from .connection import Dialer, Unreached, close_quietly
+from .connection import Dialer, Unreached
 from .frames import FrameError
-from .transport import SafeTransport
+from .transport import SafeTransport, close_quietly
 
 T = TypeVar("T")
 FOREVER = float("inf")
@@ -31,21 +31,23 @@ class Lane:
         self._transport: SafeTransport | None = None
         self._agent: Agent | None = None
         self._closed = threading.Event()
-        self.heard = time.monotonic()    # when an agent last answered on this lane
+        self.heard = time.monotonic()    # when an agent last answered a question on this lane; a greeting is none
 
     def beside(self, patience: float | None = None) -> Lane:
         """Another lane to the same node, with a connection of its own."""
         return Lane(self._dialer, self._archive, self._lease, self.patience if patience is None else patience)
 
     def within(self, call: Callable[[Agent], T], seconds: float = FOREVER) -> T:
-        """`call` with a living agent, again after every break, while the node is reached within `patience`.
+        """`call` with a living agent, again after every break, while the node does some of it within `patience`.
 
-        Raises NodeLost after that or after `seconds`, HostKeyChanged and LeaveNode(UNSUITABLE) at once, Refusal."""
-        pause, strikes, last_contact, end = 0.3, 0, time.monotonic(), time.monotonic() + seconds
+        A node that only greets is as good as silent. Raises NodeLost after that, after `seconds` (an answer that is
+        still awaited included) or after a few broken rules; HostKeyChanged and LeaveNode(UNSUITABLE) at once; Refusal."""
+        pause, strikes, began = 0.3, 0, time.monotonic()
+        end = began + seconds
         while True:
             try:
                 agent = self._living()
-                last_contact = time.monotonic()
+                agent.channel.until = end
                 result = call(agent)
                 self.heard = time.monotonic()
                 return result
@@ -54,8 +56,8 @@ class Lane:
                 raise LeaveNode(Reason.UNSUITABLE, detail=str(error)) from error
             except (Unreached, Broken, FrameError) as error:
                 self._drop()
-                strikes += isinstance(error, FrameError)
-                too_late = time.monotonic() + pause > min(last_contact + self.patience, end)
+                strikes += isinstance(error, FrameError | BrokenRule)
+                too_late = time.monotonic() + pause > min(max(began, self.heard) + self.patience, end)
                 if too_late or strikes > STRIKES or self._closed.is_set():
                     raise NodeLost(str(error)) from error
             self._closed.wait(pause * random.uniform(0.7, 1.3))  # noqa: S311  # jitter, not a secret
@@ -76,13 +78,14 @@ class Lane:
         self._agent = Agent(AgentChannel(self._transport, self._archive, self._dialer.pace), self._lease)
         if self._closed.is_set():        # closed while we were on our way
             raise Unreached("this session is closed")
-        self.heard = time.monotonic()
+        self._agent.channel.heard = 0.0
         return self._agent
 
     def _drop(self) -> None:
         transport, agent = self._transport, self._agent
         self._transport = self._agent = None
         if agent is not None:
+            self.heard = max(self.heard, agent.channel.heard)
             agent.channel.close()
         if transport is not None:
             close_quietly(transport.close)

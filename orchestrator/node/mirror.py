@@ -6,7 +6,6 @@ kept but what lies in `home`. It must not decide when a node is lost: it reconne
 """
 from __future__ import annotations
 
-import hashlib
 import os
 import queue
 import threading
@@ -15,6 +14,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
+from ..domain.document import sha256_of
 from ..domain.names import Digest
 from ..domain.progress import Arrived, Finished, Published, Record, Seen, Tick
 from ..domain.training import Job
@@ -227,4 +227,4 @@ def _piece(name: str, offset: int, agent: Agent) -> bytes:
 
 def hash_of(path: Path) -> Digest:
     with path.open("rb") as file:
-        return Digest("sha256:" + hashlib.file_digest(file, "sha256").hexdigest())
+        return sha256_of(file)

@@ -7,15 +7,15 @@
 """
 from __future__ import annotations
 
-import base64
 import getpass
-import hashlib
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..domain.hostkey import fingerprint
+from ..domain.text import clean
 from ..errors import BadInput, Refused, Unreachable
 
 SECONDS = 20
@@ -87,7 +87,7 @@ def known_keys(files: Sequence[Path], host: str, port: int) -> tuple[str, ...]:
         try:
             keys.load(str(file))
         except (OSError, paramiko.SSHException) as problem:
-            raise BadInput(f"{file} cannot be read: {problem}") from problem
+            raise BadInput(f"{file} cannot be read: {clean(problem)}") from problem
         entry: Mapping[str, Any] = keys.lookup(_name(host, port)) or {}
         found |= dict.fromkeys(f"{kind} {key.get_base64()}" for kind, key in entry.items())
     return tuple(found)
@@ -109,7 +109,7 @@ def shown_key(host: str, port: int) -> str:
         key = transport.get_remote_server_key()
         return f"{key.get_name()} {key.get_base64()}"
     except (paramiko.SSHException, OSError, EOFError) as problem:
-        raise Unreachable(f"{host}:{port} speaks no ssh that can be used: {problem}") from problem
+        raise Unreachable(f"{host}:{port} speaks no ssh that can be used: {clean(problem)}") from problem
     finally:
         transport.close()
 
@@ -119,12 +119,6 @@ def remember(file: Path, host: str, port: int, key: str) -> None:
     file.touch(mode=0o600, exist_ok=True)
     with file.open("a", encoding="ascii") as out:
         out.write(f"{_name(host, port)} {key}\n")
-
-
-def fingerprint(key: str) -> str:
-    """"SHA256:…" as ssh-keygen -l prints it."""
-    digest = hashlib.sha256(base64.b64decode(key.split()[1])).digest()
-    return "SHA256:" + base64.b64encode(digest).decode().rstrip("=")
 
 
 def _name(host: str, port: int) -> str:
@@ -139,4 +133,4 @@ def _entry(alias: str, ssh_config: Path) -> dict[str, Any]:
     try:
         return dict(paramiko.SSHConfig.from_path(str(ssh_config)).lookup(alias))
     except (OSError, paramiko.SSHException, ValueError) as problem:
-        raise BadInput(f"{ssh_config} cannot be read: {problem}") from problem
+        raise BadInput(f"{ssh_config} cannot be read: {clean(problem)}") from problem

@@ -5,7 +5,6 @@ hold the locks (they travel with `install`) nor anything that is not part of the
 """
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import io
 import re
@@ -14,6 +13,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 
+from ..domain.document import sha256
 from ..domain.evidence import HardwareReport
 from ..domain.names import Digest, Reason
 from ..domain.spool import Payload
@@ -39,7 +39,7 @@ class Payloads:
 
     @cached_property
     def digest(self) -> Digest:
-        return _sha256(self.archive)
+        return sha256(self.archive)
 
     @cached_property
     def locks(self) -> Mapping[str, bytes]:
@@ -49,7 +49,7 @@ class Payloads:
     def fitting(self, hardware: HardwareReport, engine: str) -> Payload:
         """See ports.Payloads."""
         variant = self._variant(hardware, engine)
-        return Payload(self.digest, _sha256(self.locks[variant]), variant)
+        return Payload(self.digest, sha256(self.locks[variant]), variant)
 
     def _variant(self, hardware: HardwareReport, engine: str) -> str:
         if engine == "rehearsal":
@@ -97,7 +97,3 @@ def _installed() -> Path:
 def _compute(text: str) -> tuple[int, ...]:
     """(8, 9) of "8.9"; an unknown card counts as new enough."""
     return tuple(int(n) for n in text.split(".")) if re.fullmatch(r"\d+\.\d+", text) else CUDA13_COMPUTE
-
-
-def _sha256(data: bytes) -> Digest:
-    return Digest("sha256:" + hashlib.sha256(data).hexdigest())

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 
 from ..domain.document import Json
 from ..domain.evidence import Check
+from ..domain.text import clean
 from . import challenge
 from .client import Agent
 from .frames import BODY_MAX_DOWN, FrameError, take
-from .sanitise import clean
 
 TEXTS = {1: "filled and answered in time", 2: "the opened digests lead to the committed roots",
          3: "every opened row was computed", 4: "the computed rows are the digested ones",

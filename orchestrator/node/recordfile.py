@@ -13,8 +13,8 @@ from pathlib import Path
 from ..domain.document import Json, parse
 from ..domain.names import Digest, Instant
 from ..domain.progress import RECORD_MAX, Published, Record, RecordKind
+from ..domain.text import clean
 from .client import DIGEST
-from .sanitise import clean
 
 FILE = "records.jsonl"
 PUBLISHED_NAME = re.compile(r"(?:checkpoint-[0-9]{1,9}|adapter|evaluation|samples)\.age")

@@ -1,8 +1,9 @@
 """paramiko's transport, made safe. The one module that touches private names of paramiko 5.1; tests guard each cure.
 
 It cures five defects that were reproduced on 5.1.0: the rekey self-deadlock, the quadratic `sendall`, the quadratic
-receive buffer, windows that grow too large, and the dead peer nobody notices. It also bounds what a hostile server
-may send before it is known, and offers strong algorithms only. It must not know hosts, keys or pins (connection.py).
+receive buffer, windows that grow too large, and the dead peer nobody notices. It bounds what a hostile server may make
+us keep (banners, packets, more than its window) and how long it may hold us (an exec that is never answered, a socket
+that takes no bytes), and offers strong algorithms only. It must not know hosts, keys or pins (connection.py).
 """
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import paramiko
@@ -29,17 +30,24 @@ KEX = ("mlkem768x25519-sha256", "curve25519-sha256@libssh.org", "ecdh-sha2-nistp
 KEY_TYPES = ("ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521",
              "rsa-sha2-512", "rsa-sha2-256")
 PROBE_SECONDS, PROBES = 5, 3
+STUCK_SECONDS = 60                       # for which one packet may wait to be taken by the peer's socket
 
 _log = logging.getLogger("paramiko")     # it logs the server's own words: not to be shown to anybody
 _log.addHandler(logging.NullHandler())
 _log.propagate = False
 
 
+class Unsafe(paramiko.SSHException):
+    """The peer broke a bound of ours. The message is in our own words and safe to show."""
+
+
 class DequePipe:
     """A channel's receive buffer in linear time: chunks in a deque instead of one array that is cut at the front.
-    It stands in for paramiko's BufferedPipe and has the same methods."""
+    It stands in for paramiko's BufferedPipe and has the same methods. `most`: bytes kept; who sends more
+    than its window allows ends the line."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = WINDOW + PACKET_MAX) -> None:
+        self._most = most
         self._changed = threading.Condition()
         self._event: threading.Event | None = None
         self._closed = False
@@ -54,6 +62,8 @@ class DequePipe:
     def feed(self, data: bytes | str) -> None:
         raw = data.encode() if isinstance(data, str) else bytes(data)
         with self._changed:
+            if self._size + len(raw) > self._most:
+                raise Unsafe("the server sends more than it may")
             if raw:
                 self._chunks.append(raw)
                 self._size += len(raw)
@@ -106,19 +116,27 @@ class DequePipe:
             return self._size
 
 
+class Sink(DequePipe):
+    """A buffer that keeps nothing: the standard error of a node is nobody's business."""
+
+    def feed(self, data: bytes | str) -> None:
+        return
+
+
 class BoundedPacketizer(Packetizer):
     """Never asks for new keys from our side (a rekey on a slow uplink can take longer than its own deadline), notes
-    when the peer was last heard, and refuses packets and banners of absurd size."""
+    when the peer was last heard and since when a packet waits for it, and refuses packets and banners of absurd size."""
 
     REKEY_BYTES = 1 << 36
     REKEY_PACKETS = 1 << 31
     heard = 0.0
+    writing = 0.0                        # since when the peer takes no bytes; 0 while nothing waits
     _banner = 0
     _ends = 0.0
 
     def read_all(self, n: int, check_rekey: bool = False) -> bytes:
         if n > PACKET_MAX:
-            raise paramiko.SSHException(f"the server announces a packet of {n} bytes")
+            raise Unsafe(f"the server announces a packet of {n} bytes")
         data: bytes = super().read_all(n, check_rekey)
         self.heard = time.monotonic()
         return data
@@ -129,9 +147,16 @@ class BoundedPacketizer(Packetizer):
         data: bytes = super()._read_timeout(timeout)  # type: ignore[misc]  # untyped there
         self._banner += len(data)
         if self._banner > BANNER_MAX or time.monotonic() > self._ends:
-            raise paramiko.SSHException("the server's banner has no end")
+            raise Unsafe("the server's banner has no end")
         self.heard = time.monotonic()
         return data
+
+    def write_all(self, out: Any) -> None:
+        self.writing = time.monotonic()
+        try:
+            super().write_all(out)
+        finally:
+            self.writing = 0.0
 
 
 class SafeTransport(paramiko.Transport):
@@ -165,20 +190,34 @@ class SafeTransport(paramiko.Transport):
         return time.monotonic() - self.packetizer.heard
 
     @property
+    def stuck_for(self) -> float:
+        """Seconds for which a packet of ours has been waiting to be taken, however much the peer says meanwhile."""
+        assert isinstance(self.packetizer, BoundedPacketizer)
+        since = self.packetizer.writing
+        return time.monotonic() - since if since else 0.0
+
+    @property
     def sound(self) -> bool:
         """Strict key exchange, or a cipher that the prefix truncation attack does not touch."""
         return bool(getattr(self, "agreed_on_strict_kex", False)) or "gcm" in str(self.local_cipher)
 
     def open_exec(self, command: str, timeout: float) -> paramiko.Channel:
-        """An exec channel with the linear buffer; stderr is thrown away."""
+        """An exec channel with the linear buffer; stderr is thrown away. The library would wait for ever for an answer
+        to the exec itself; after `timeout` seconds the channel is closed under it: SSHException."""
         channel = self.open_session(window_size=WINDOW, timeout=timeout)
-        channel.in_buffer = DequePipe()  # type: ignore[assignment]
+        channel.in_buffer, channel.in_stderr_buffer = DequePipe(), Sink()  # type: ignore[assignment]
         channel.settimeout(timeout)
-        channel.exec_command(command)
+        ends = threading.Timer(timeout, close_quietly, (channel.close,))
+        ends.daemon = True
+        ends.start()
+        try:
+            channel.exec_command(command)
+        finally:
+            ends.cancel()
         return channel
 
     def watch(self, every: float = PROBE_SECONDS, times: int = PROBES) -> None:
-        """From now on a peer that answers nothing for `times` probes is dead, and the transport with it."""
+        """From now on a peer that answers nothing for `times` probes, or takes nothing, is dead, and the transport too."""
         self.packetizer.set_keepalive(every, self._probe)
         name = f"watch-{self.name}"
         threading.Thread(target=self._watch, args=(every, times), name=name, daemon=True).start()
@@ -193,7 +232,7 @@ class SafeTransport(paramiko.Transport):
 
     def _watch(self, every: float, times: int) -> None:
         while self.is_active():
-            if self.silent_for > every * times + 1:
+            if self.silent_for > every * times + 1 or self.stuck_for > STUCK_SECONDS:
                 with contextlib.suppress(OSError):
                     self.sock.close()    # first: a thread stuck in a write must fail at once
                 self.close()
@@ -201,10 +240,19 @@ class SafeTransport(paramiko.Transport):
             time.sleep(min(1.0, every / 2))
 
 
-def send(channel: paramiko.Channel, data: bytes) -> None:
-    """All of `data`, in linear time. EOFError when the channel died, TimeoutError when its window stays shut."""
+def close_quietly(close: Callable[[], object]) -> None:
+    """Close something that may be dead already."""
+    with contextlib.suppress(OSError, EOFError, paramiko.SSHException):
+        close()
+
+
+def send(channel: paramiko.Channel, data: bytes, until: float = float("inf")) -> None:
+    """All of `data`, in linear time. EOFError when the channel died, TimeoutError when its window stays shut or opens
+    so little at a time that `until` (monotonic) passes."""
     view, offset = memoryview(data), 0
     while offset < len(view):
+        if time.monotonic() > until:
+            raise TimeoutError("not taken in time")
         sent = channel.send(bytes(view[offset:offset + CHUNK]))
         if sent == 0:
             raise EOFError("channel closed while sending")

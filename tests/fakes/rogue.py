@@ -4,6 +4,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
+import time
 from collections.abc import Callable, Sequence
 
 import paramiko
@@ -35,18 +36,20 @@ class Interface(paramiko.ServerInterface):
 
     def check_channel_exec_request(self, channel: paramiko.Channel, command: bytes) -> bool:
         self._rogue.heard.append("exec")
+        time.sleep(self._rogue.hold_exec)
         threading.Thread(target=self._rogue.behave, args=(channel,), daemon=True).start()
         return True
 
 
 class Rogue:
-    """A server with a host key of its own. `behaviour` plays the agent; `offers` narrows the algorithms."""
+    """A server with a host key of its own. `behaviour` plays the agent; `offers` narrows the algorithms;
+    `hold_exec`: seconds for which the wish to run something is not answered."""
 
     def __init__(self, behaviour: Behaviour = lambda channel: None, offers: dict[str, Sequence[str]] | None = None,
-                 key: paramiko.PKey | None = None, let_in: bool = True) -> None:
+                 key: paramiko.PKey | None = None, let_in: bool = True, hold_exec: float = 0) -> None:
         self.key = key or paramiko.ECDSAKey.generate(bits=256)
         self.heard: list[str] = []
-        self.let_in = let_in
+        self.let_in, self.hold_exec = let_in, hold_exec
         self.transports: list[paramiko.Transport] = []
         self._behaviour, self._offers = behaviour, offers or {}
         self._listener = socket.create_server(("127.0.0.1", 0))

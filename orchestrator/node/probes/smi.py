@@ -9,7 +9,7 @@ import xml.parsers.expat as expat  # every handler that could load or expand som
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..sanitise import clean
+from ...domain.text import clean
 
 SIZE_MAX, DEPTH_MAX, ELEMENTS_MAX, GPUS_MAX, TEXT_MAX = 2 * 1024 * 1024, 12, 20_000, 32, 500
 SIMULATED = "Simulated "

@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 
 from ...domain.document import parse as parse_json
-from ..sanitise import clean
+from ...domain.text import clean
 
 NAMES = ("nvidia-smi-xml", "proc-gpus", "proc-driver", "pci", "meminfo", "cpuinfo-count", "disk", "mounts", "swaps",
          "preload", "core-pattern", "os-release", "uname", "python", "wheels", "boot-id", "whoami")

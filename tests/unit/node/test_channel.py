@@ -184,6 +184,55 @@ def test_liar_gets_a_few_chances_and_no_more(liar: Rogue) -> None:
     lane.close()
 
 
+def greeting(then: Callable[[paramiko.Channel], None]) -> Callable[[paramiko.Channel], None]:
+    """Greets well, hears one question, and then plays."""
+    def behave(channel: paramiko.Channel) -> None:
+        read = past_the_loader(channel)
+        decode(read)
+        channel.sendall(encode(HELLO))
+        decode(read)
+        then(channel)
+    return behave
+
+
+@pytest.mark.parametrize("play", [noise, a_zip, huge_body, another_verb, endless_progress_body])
+def test_frames_that_break_the_rules_are_counted_over_all_channels(play: Callable[[paramiko.Channel], None]) -> None:
+    """Every new channel begins well. Without a count a verb would last as long as its time allows."""
+    rogue = Rogue(greeting(play))
+    lane, started = lane_to(rogue, patience=600), time.monotonic()
+    with pytest.raises(NodeLost, match="broke the protocol"):
+        lane.within(lambda agent: agent.probe(["uname"]), 24 * 3600)
+    assert rogue.heard.count("exec") == 4 and time.monotonic() - started < 30
+    lane.close()
+    rogue.close()
+
+
+def test_node_that_only_greets_is_as_good_as_silent() -> None:
+    rogue = Rogue(greeting(lambda channel: channel.close()))
+    lane, started = lane_to(rogue, patience=2), time.monotonic()
+    heard = lane.heard
+    with pytest.raises(NodeLost):
+        lane.within(lambda agent: agent.probe(["uname"]), 24 * 3600)
+    assert time.monotonic() - started < 10 and lane.heard == heard
+    lane.close()
+    rogue.close()
+
+
+def test_signs_of_work_do_not_outlive_the_verb() -> None:
+    """A node that says every second that it works is believed until the verb's time is over, in the middle of it."""
+    def works(channel: paramiko.Channel) -> None:
+        while True:
+            channel.sendall(encode(Frame(126, {"done": 1, "of": 2, "what": "x"})))
+            time.sleep(0.2)
+    rogue = Rogue(greeting(works))
+    lane, started = lane_to(rogue, patience=600), time.monotonic()
+    with pytest.raises(NodeLost):
+        lane.within(lambda agent: agent.put("dataset.age", 0, b"x"), 3)
+    assert 2 < time.monotonic() - started < 10 and lane.heard > started
+    lane.close()
+    rogue.close()
+
+
 def test_node_without_python_is_unsuitable_at_once() -> None:
     def leave(channel: paramiko.Channel) -> None:
         channel.send_exit_status(127)

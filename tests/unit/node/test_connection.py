@@ -5,14 +5,15 @@ import resource
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import paramiko
 import pytest
 
+from orchestrator.domain.hostkey import fingerprint
 from orchestrator.domain.lease import Access
-from orchestrator.errors import HostKeyChanged
-from orchestrator.node import connection
+from orchestrator.errors import HostKeyChanged, Unreachable
+from orchestrator.node import own_host
 from orchestrator.node.connection import Dialer, Pace, Unreached
 from orchestrator.node.transport import SafeTransport
 from tests.fakes.labnode import Renter, lab_node, new_key
@@ -46,8 +47,8 @@ def test_swapped_key_ends_it_before_anything_of_ours(rogue: Rogue) -> None:
     with pytest.raises(HostKeyChanged) as changed:
         dialer(rogue.port, f"{other.get_name()} {other.get_base64()}").dial()
     assert rogue.heard == []
-    assert connection.fingerprint(rogue.key.get_base64()) in str(changed.value)
-    assert connection.fingerprint(other.get_base64()) in str(changed.value)
+    assert fingerprint(rogue.line) in str(changed.value)
+    assert fingerprint(f"{other.get_name()} {other.get_base64()}") in str(changed.value)
 
 
 def test_key_of_another_type_is_a_changed_key(rogue: Rogue) -> None:
@@ -128,8 +129,34 @@ def test_servers_without_end_are_left_soon_and_cheaply(behaviour) -> None:  # ty
 def test_nobody_there() -> None:
     with socket.create_server(("127.0.0.1", 0)) as held:
         port = held.getsockname()[1]
-    with pytest.raises(Unreached):
+    with pytest.raises(Unreached) as no:
         dialer(port, new_key()[1]).dial()
+    assert str(no.value) == "no connection to the node: ECONNREFUSED"     # no address: this goes into the journal
+
+
+ESCAPE = b"\x1b]0;you are had\x07"
+
+
+def says(words: bytes) -> Callable[[socket.socket], None]:
+    def behave(near: socket.socket) -> None:
+        near.sendall(words)
+        time.sleep(0.5)
+    return behave
+
+
+@pytest.mark.parametrize("words", [b"SSH-" + ESCAPE + b"\r\n", b"SSH-9.9-" + ESCAPE + b"\r\n", b"HTTP/1.1 " + ESCAPE * 40,
+                                   b"SSH-2.0-x\r\n\x00\x00\x00\x0c\x04\x01" + ESCAPE])
+def test_words_of_a_server_are_in_no_message(words: bytes) -> None:
+    """The library quotes what it cannot read."""
+    server = RawServer(says(words))
+    with pytest.raises(Unreached) as no:
+        dialer(server.port, new_key()[1]).dial()
+    with pytest.raises(Unreachable) as shown:
+        own_host.shown_key("127.0.0.1", server.port)
+    server.close()
+    for message in (str(no.value), str(shown.value)):
+        assert message.isascii() and message.isprintable()
+    assert "had" not in str(no.value) and "127.0.0.1" not in str(no.value)
 
 
 @pytest.mark.parametrize("kind", ["auth-agent@openssh.com", "x11", "forwarded-tcpip", "direct-tcpip", "session"])

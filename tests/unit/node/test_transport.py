@@ -1,11 +1,14 @@
 """The cures of transport.py, one by one."""
 from __future__ import annotations
 
+import resource
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import paramiko
 import pytest
@@ -15,8 +18,9 @@ from orchestrator.domain.lease import Access
 from orchestrator.lab import sshd
 from orchestrator.lab.node import free_port
 from orchestrator.node.connection import Dialer, Pace, Unreached
-from orchestrator.node.transport import DequePipe, SafeTransport
+from orchestrator.node.transport import STUCK_SECONDS, DequePipe, SafeTransport, Unsafe, send
 from tests.fakes.labnode import Line, lab_node, new_key
+from tests.fakes.rogue import Rogue
 from tests.unit.node.test_connection import connected, read_all
 
 pytestmark = pytest.mark.noleak
@@ -26,7 +30,7 @@ pytestmark = pytest.mark.noleak
 
 
 def test_buffer_gives_back_what_it_was_fed_in_linear_time() -> None:
-    pipe, started = DequePipe(), time.process_time()
+    pipe, started = DequePipe(most=64 << 20), time.process_time()
     for number in range(2048):
         pipe.feed(bytes([number % 256]) * 32768)
     assert len(pipe) == 64 << 20
@@ -55,6 +59,79 @@ def test_buffer_waits_closes_and_signals() -> None:
     assert event.is_set() and pipe.empty() == b"rest"
     pipe.close()
     assert event.is_set() and pipe.read(1, timeout=1) == b""
+
+
+# ---- a server that goes beyond what it may ---------------------------------------------------------------------
+
+
+def flood(channel: paramiko.Channel, into: str) -> None:
+    """What an honest library does not let us do: more than the window, on a channel that nobody reads."""
+    channel.out_window_size = 1 << 40
+    while True:
+        getattr(channel, into)(b"\x00" * 30_000)
+
+
+def rogue_line(behaviour: Callable[[paramiko.Channel], None], **rest: Any) -> tuple[Rogue, SafeTransport]:
+    rogue = Rogue(behaviour, **rest)
+    access = Access("127.0.0.1", rogue.port, "me", (rogue.line,), "signed")
+    return rogue, Dialer(access, new_key()[0], threading.Semaphore(4), Pace(probe=5)).dial()
+
+
+def test_flood_on_a_channel_nobody_reads_ends_the_line_cheaply() -> None:
+    rogue, transport = rogue_line(partial(flood, into="sendall"))
+    before, deadline = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.monotonic() + 20
+    channel = transport.open_exec("x", 10)
+    while transport.is_active() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not transport.is_active() and len(channel.in_buffer) <= 3 << 20
+    assert isinstance(transport.get_exception(), Unsafe)
+    rogue.close()
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64 * 1024
+
+
+def test_standard_error_is_kept_nowhere() -> None:
+    rogue, transport = rogue_line(partial(flood, into="sendall_stderr"))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    channel = transport.open_exec("x", 10)
+    time.sleep(0.5)
+    assert transport.is_active() and not len(channel.in_stderr_buffer) and not len(channel.in_buffer)
+    transport.close()
+    rogue.close()
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64 * 1024
+
+
+def test_exec_that_is_never_answered_ends() -> None:
+    rogue, transport = rogue_line(lambda channel: None, hold_exec=20)
+    started = time.monotonic()
+    with pytest.raises(paramiko.SSHException):
+        transport.open_exec("x", 1)
+    assert time.monotonic() - started < 5
+    transport.close()
+    rogue.close()
+
+
+def test_peer_that_talks_on_but_takes_nothing_is_dead() -> None:
+    rogue, transport = rogue_line(lambda channel: None)
+    assert transport.stuck_for == 0.0
+    transport.packetizer.writing = time.monotonic() - STUCK_SECONDS - 1  # type: ignore[attr-defined]
+    deadline = time.monotonic() + 5
+    while transport.is_active() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not transport.is_active()
+    rogue.close()
+
+
+def test_window_that_opens_a_byte_at_a_time_is_not_waited_for() -> None:
+    class Miser:
+        """Takes one byte whenever it is asked."""
+
+        def send(self, data: bytes) -> int:
+            time.sleep(0.01)
+            return 1
+    started = time.monotonic()
+    with pytest.raises(TimeoutError):
+        send(Miser(), bytes(1 << 20), started + 0.3)  # type: ignore[arg-type]
+    assert time.monotonic() - started < 2
 
 
 # ---- new keys while channels close ------------------------------------------------------------------------
