@@ -32,7 +32,7 @@ def audit(what: str = typer.Argument(..., metavar="RUN", help="A run's name, or 
         trusted = allowed_signers(signer.read_text()) if signer else wiring.trusted_key(settings)
     except (OSError, ValueError) as problem:
         raise BadInput(f"--signer {signer}: {problem}") from problem
-    found = check(folder, trusted, wiring.release())
+    found = check(folder, trusted, wiring.this_release())
     if json:
         show_json({"verdict": found.verdict.value, "signer": found.fingerprint or None, "simulated": found.simulated,
                    "receipts": list(found.receipts),

@@ -67,7 +67,7 @@ def judge(desk: Desk, run: RunId, problem: SealtuneError | None) -> tuple[str | 
         return None, "nothing was rented, so there is no report", problem.exit_code if problem else EXIT_INCOMPLETE
     if isinstance(problem, StillOwed):
         return None, "not everything is given back; the report is not closed", problem.exit_code
-    audited = audit(home, wiring.trusted_key(desk.settings), wiring.release())
+    audited = audit(home, wiring.trusted_key(desk.settings), wiring.this_release())
     open_ = [c for c in audited.checks if c.word in ("failed", "not checked")]
     line = f"{audited.verdict.value}, {len(audited.checks) - len(open_)} of {len(audited.checks)} checks without objection"
     line += f"; {'; '.join(f'{c.text}: {c.why}' for c in open_[:3])}" if open_ else ""
