@@ -41,6 +41,11 @@ def _by_text(text: str) -> NothingMade:
     said = text.removeprefix("execution reverted").removeprefix(":").strip() or "no reason given"
     if "exceeds balance" in said or "exceeds allowance" in said:
         return NoFunds(f"the token refuses: {said}")
+    if "Pausable: paused" in said:
+        return NoFunds("USDC is paused by its issuer: nobody can move any now", hint="later again; sealtune wallet show")
+    if "Blacklistable:" in said:
+        return NoFunds("the token's issuer has blacklisted one of the accounts: it moves no USDC",
+                       hint="sealtune wallet show says whether it is yours")
     return NothingMade(f"the contract refuses: {said}")
 
 

@@ -40,6 +40,16 @@ class Desk:
         at = wiring.open_place(self.settings) if run_file.market == "open" else None
         return at or self.lab(said=run_file.market == "lab")
 
+    def must_be_accepted(self, run_file: RunFile) -> None:
+        """Where the money is real: what the escrow is, said; opted into and within the limit, or NoFunds."""
+        at = wiring.open_place(self.settings) if run_file.market == "open" else None
+        if at is None or at.limit is None:
+            return
+        from ..chain.networks import UNAUDITED
+
+        at.limit.check(run_file.budget.units if run_file.budget else 0)
+        note(f"note: real money: {UNAUDITED}; no deposit above {at.limit.most}")
+
     def is_lab(self, run_file: RunFile) -> bool:
         return run_file.market == "lab" or (run_file.market == "open" and self.settings.open is None)
 

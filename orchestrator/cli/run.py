@@ -25,6 +25,7 @@ def run(
 
     desk, run_file = Desk.open(yes), load_run(file)
     check_output(run_file.output)
+    desk.must_be_accepted(run_file)
     lab = desk.is_lab(run_file)
     person = Terminal(yes, understand or desk.settings.policy.operator_can_read, on_interrupt, exempt=lab)
     begun = wiring.new_run(desk.settings, run_file, "lab" if lab else run_file.market)
