@@ -17,12 +17,14 @@ from pathlib import Path
 from types import FrameType
 
 PR_SET_CHILD_SUBREAPER = 36
+STATE, PARENT, STARTED = 0, 1, 19        # places in /proc/PID/stat, counted from behind the name
 
 
 def descendants(root: int) -> list[int]:
-    """Every living process below `root`, deepest last. Zombies are left out."""
+    """Every living process below `root`, deepest last, older ones first: a server comes before the orphans that were
+    taken in after it, whatever their numbers. Zombies are left out."""
     children: dict[int, list[int]] = {}
-    for pid, parent in _parents():
+    for _, pid, parent in sorted(_parents()):
         children.setdefault(parent, []).append(pid)
     found, turn = [], [root]
     while turn:
@@ -68,14 +70,15 @@ def _processes() -> list[Path]:
     return [entry for entry in Path("/proc").iterdir() if entry.name.isdigit()]
 
 
-def _parents() -> list[tuple[int, int]]:
-    pairs = []
+def _parents() -> list[tuple[int, int, int]]:
+    """(time of start in ticks since boot, pid, parent). Numbers wrap around, so a pid says nothing about age."""
+    found = []
     for entry in _processes():
         with contextlib.suppress(OSError):
-            state, parent = _stat(entry)[:2]
-            if state != "Z":
-                pairs.append((int(entry.name), int(parent)))
-    return pairs
+            fields = _stat(entry)
+            if fields[STATE] != "Z":
+                found.append((int(fields[STARTED]), int(entry.name), int(fields[PARENT])))
+    return found
 
 
 def _stat(entry: Path) -> list[str]:
@@ -84,7 +87,7 @@ def _stat(entry: Path) -> list[str]:
 
 
 def _state(entry: Path) -> str:
-    return _stat(entry)[0]
+    return _stat(entry)[STATE]
 
 
 def _uids(entry: Path) -> set[int]:
