@@ -84,9 +84,10 @@ def known(place: Workspace, header: dict[str, Any]) -> None:
 
 
 def alive(place: Workspace) -> bool:
-    """Does the keeper live that started the job? One that came later knows of none."""
+    """Does the keeper live that started the job, and does it run there? A keeper that came later knows of none. One that
+    saw the end and could not write it down says "ended": to be asked before status.json is read, never after."""
     state = link.ask(place, "hello")
-    return state is not None and state.header["job"] is not None
+    return state is not None and state.header["job"] is not None and state.header["job"]["state"] == "running"
 
 
 def records(place: Workspace, header: dict[str, Any]) -> tuple[dict[str, Any], bytes]:

@@ -23,6 +23,7 @@ from remote_payload.workspace import Workspace, boot_id, write_atomic
 
 LINGER = 600                             # seconds for which a finished wipe's document can still be asked for
 TURN = 0.25
+STUBBORN = 60                            # seconds beyond the KILL for which the end of a job is waited for
 SUBREAPER = 36                           # prctl PR_SET_CHILD_SUBREAPER
 
 
@@ -71,16 +72,13 @@ class Keeper:
         self.gpu = Gpu()
         self.document: tuple[str, dict[str, Any], bytes] | None = None
         self.leave_at: float | None = None
-        self.acting = False
+        self.acting, self._patient_until = False, 0.0
         self.listener = link.listen(place)
         write_atomic(place.private / "keeper.json", canonical({"pid": os.getpid(), "boot_id": boot_id()}))
 
     def run(self) -> None:
         while self.leave_at is None or _uptime() < self.leave_at:
-            try:
-                self._wait()
-                self._tend()
-            except Exception:  # noqa: BLE001  why: whatever else breaks, the deadline is kept
+            if not _survived(self._wait) or not _survived(self._tend):
                 time.sleep(TURN)
             if self.leave_at is None and (self.acting or self.target.passed) and self._act():
                 return
@@ -102,12 +100,16 @@ class Keeper:
             _reap()
 
     def _act(self) -> bool:
-        """The deadline has come: end the job first, then wipe, then end the lease. True when all is done."""
-        self.acting = True
-        if self.trainer and self.trainer.running:
+        """The deadline has come: end the job first, then wipe, then end the lease. True when all is done.
+
+        A job that does not even die, or a file that does not go, does not keep the lease from ending."""
+        now = _uptime()
+        if not self.acting:
+            self.acting, self._patient_until = True, now + GRACE + STUBBORN
+        if self.trainer and self.trainer.running and now < self._patient_until:
             self.trainer.stop("deadline", GRACE)
             return False
-        remove_private(self.place)
+        _survived(lambda: remove_private(self.place))
         if self.self_end:
             _run_quietly(self.self_end)
         return True
@@ -167,7 +169,11 @@ class Keeper:
         mark = status.begun(self.place)
         if mark is None:
             mark = status.begin(self.place, order.job_id)
-            self.trainer = Trainer(self.place, order, bytearray(asked.body))
+            try:
+                self.trainer = Trainer(self.place, order, bytearray(asked.body))
+            except OSError:              # nothing runs yet: the record file cannot even be made
+                status.withdraw(self.place)
+                raise Refused("no-space", "the record file cannot be written") from None
         asked.body[:] = bytes(len(asked.body))  # type: ignore[index]
         return Frame(frames.REPLY, mark)
 
@@ -197,6 +203,15 @@ class Keeper:
     def _refuse_if_over(self) -> None:
         if self.acting or self.document is not None:
             raise Refused("not-armed", "the keeper of this lease is ending")
+
+
+def _survived(part: Callable[[], object]) -> bool:
+    """One part of a turn. What breaks in it ends neither the turn nor the watch over the deadline."""
+    try:
+        part()
+    except Exception:  # noqa: BLE001  why: whatever else breaks, the deadline is kept
+        return False
+    return True
 
 
 def _reap() -> None:

@@ -50,6 +50,8 @@ def destroy(path: Path, nonce: str = "") -> bool:
         path.rename(hidden)
     except FileNotFoundError:
         return same
+    except OSError:
+        hidden = path                    # no room for another name
     hidden.unlink()
     return same
 
@@ -65,6 +67,8 @@ def _overwrite(path: Path, size: int, nonce: str) -> bool:
             os.pwrite(fd, pattern[:min(BLOCK, size - offset)], offset)
         os.fsync(fd)
         return all(_reads_back(fd, size, pattern, place) for place in _places(path.name, size, nonce))
+    except OSError:
+        return False                     # a full disk has no room for what a file with holes never had: it goes as it is
     finally:
         os.close(fd)
 

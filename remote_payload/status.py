@@ -27,6 +27,11 @@ def begin(place: Workspace, job_id: str) -> dict[str, object]:
     return answer
 
 
+def withdraw(place: Workspace) -> None:
+    """Takes the mark of a job back that could not be started at all."""
+    (place.private / "job.json").unlink()
+
+
 def finish(place: Workspace, how: str, code: int) -> None:
     write_atomic(place.job / "status.json", canonical({"how": how, "rc": code, "at": int(time.time())}))
 

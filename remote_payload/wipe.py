@@ -2,11 +2,13 @@
 
 1 stop the job   2 inventory   3 decoy, first scan   4 overwrite, remove   5 public parts   6 second scan   7 document
 
-The plan is on disk before the first file goes, so an interrupted wipe goes on where it stopped, whoever comes. The
-document says what was done and seen here, and what was not; it never says that nothing was copied before.
+The plan is on disk before the first file goes, so an interrupted wipe goes on where it stopped, whoever comes; on a disk
+that takes nothing more the wipe goes on without plan and decoy, and is partial for that reason alone. The document says
+what was done and seen here, and what was not; it never says that nothing was copied before.
 """
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import hashlib
 import os
@@ -16,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from remote_payload import public
-from remote_payload.frames import canonical
+from remote_payload.frames import Refused, canonical
 from remote_payload.overwrite import destroy, files_below, leave_root, memory_scratch, remove_folders
 from remote_payload.scan import Scanner, laptop, processes, roots, spellings
 from remote_payload.wipe_document import MINOR, pruned_by_the_job, role, size_of, written
@@ -71,7 +73,7 @@ class Wipe:
             self.done = dict(line.split(" ", 1) for line in _lines(self.place.private / DONE))
             if not (known["before"]["complete"] and known["before"]["decoy_found"]):
                 self._look_first()       # there was no time for it
-                write_atomic(self.place.private / PLAN, canonical(self.plan))
+                self._keep_plan()
             return
         began = self.place.began() or time.time()
         self.plan = {"began": int(began), "started": int(time.time()), "job": job, "scratch": [], "before": None}
@@ -83,13 +85,19 @@ class Wipe:
         self.plan.update(
             scratch=[path.name for path in scratch], there=len(rows), total=len(rows) + len(pruned),
             bytes=sum(row["bytes"] for row in rows), files=[*pruned, *rows][:FILES_MAX])
-        write_atomic(self.place.private / PLAN, canonical(self.plan))
+        self._keep_plan()
+
+    def _keep_plan(self) -> None:
+        with contextlib.suppress(OSError):  # a full disk: what is in the way goes all the same
+            write_atomic(self.place.private / PLAN, canonical(self.plan))
 
     def _look_first(self) -> None:
         """The first scan, with a decoy to find: a file like any other, its text given by the laptop's nonce."""
         filler = os.urandom(2048).hex().encode()
-        make_folder(self.place.scratch)
-        write_atomic(self.place.scratch / "decoy", filler + self.decoy + filler)
+        with contextlib.suppress(OSError, Refused):  # a full disk: a decoy that is not there is not found, which is said
+            make_folder(self.place.scratch)
+            write_atomic(self.place.scratch / "decoy", filler + self.decoy + filler)
+        self.plan["planted"] = (self.place.scratch / "decoy").is_file()
         self.plan["before"] = self._scan("before")
 
     def _row(self, path: Path) -> dict[str, Any]:
@@ -113,27 +121,26 @@ class Wipe:
 
     def _remove_all(self) -> bool:
         """False when time ran out. Each file that went is noted at once."""
-        with (self.place.private / DONE).open("a") as notes:
-            for folder in self._folders():
-                for path in list(files_below(folder)):
-                    if path.name in (PLAN, DONE) and path.parent == self.place.private:
-                        continue
-                    if time.monotonic() > self.order.deadline:
-                        return False
-                    self._remove(path, notes)
+        for folder in self._folders():
+            for path in list(files_below(folder)):
+                if path.name in (PLAN, DONE) and path.parent == self.place.private:
+                    continue
+                if time.monotonic() > self.order.deadline:
+                    return False
+                self._remove(path)
         for folder in self._folders()[1:]:
             remove_folders(folder)
         return True
 
-    def _remove(self, path: Path, notes: Any) -> None:
+    def _remove(self, path: Path) -> None:
         shown, size = self._shown(path), size_of(path)
         try:
             word = "read back" if destroy(path, self.order.nonce) else "unlinked"
         except OSError:
             return                       # it stands among the leftovers
         self.done[_key(shown)] = word
-        notes.write(f"{_key(shown)} {word}\n")
-        notes.flush()
+        with contextlib.suppress(OSError), (self.place.private / DONE).open("a") as notes:
+            notes.write(f"{_key(shown)} {word}\n")
         self.tell(len(self.done), size, "removing")
 
     def _public_parts(self) -> list[dict[str, Any]]:

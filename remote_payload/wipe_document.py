@@ -44,7 +44,7 @@ def written(place: Workspace, plan: dict[str, Any], said: dict[str, Any], after:
         "inventory": {"before": {"files": plan["there"], "bytes": plan["bytes"]},
                       "after": {"files": len(left), "bytes": sum(map(size_of, left))}},
         "scans": [before, after],
-        "decoy": {"planted": True, "found": before["decoy_found"], "gone": not after["decoy_found"]},
+        "decoy": {"planted": plan["planted"], "found": before["decoy_found"], "gone": not after["decoy_found"]},
         "memory": _memory(held), "media": storage, "caveats": media.caveats(storage),
         "not_done": [{"id": name, "why": why} for name, why in NOT_DONE],
         "tool": {"python": platform.python_version(), "protocol": 1}})

@@ -62,7 +62,7 @@ class Lease:
             if len(data) >= reply.header["size"]:
                 return data
 
-    def wipe(self, agent: Agent | None = None, keep: tuple[str, ...] = (), seconds: int = 20, order_id: str = "wipe-1",
+    def wipe(self, agent: Agent | None = None, keep: tuple[str, ...] = (), seconds: int = 60, order_id: str = "wipe-1",
              canaries: bytes = b"a-canary-that-is-nowhere-else") -> tuple[dict[str, Any], dict[str, Any]]:
         """(header, document)."""
         order = {"order_id": order_id, "keep": list(keep), "seconds": seconds, "nonce": "0f1e2d"}

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -249,6 +250,65 @@ def test_it_outlives_hangups_and_its_session(node: Node) -> None:
     assert stat[4] == "0" and int(stat[3]) != os.getsid(0)      # no terminal, another session
     for fd in ("0", "1", "2"):
         assert Path(f"/proc/{keeper}/fd/{fd}").readlink() == Path("/dev/null")
+
+
+# ---- a full disk ------------------------------------------------------------------------------------------------
+
+
+def full(pid: int) -> None:
+    """From now on no write of this process finds room."""
+    resource.prlimit(pid, resource.RLIMIT_FSIZE, (0, 0))
+
+
+def test_on_a_full_disk_the_job_is_lost_and_the_wipe_is_not(node: Node, tmp_path: Path) -> None:
+    """The keeper can write neither records nor how the job ended; it says so when asked, and lives on."""
+    lease = Lease(node, tmp_path / "desk")
+    lease.start({"rehearsal_steps": "1000", "rehearsal_step_seconds": "0.02"})
+    lease.wait_for("step")
+    keeper, trainer = node.keeper(), trainer_of(node)
+    full(keeper)
+    until(lambda: not lives(trainer), 20)
+    assert lease.follow()[0] == "lost" and lives(keeper)
+    with node.place.records.open("ab") as records:
+        records.write(b'{"at":1,"data":{"na')          # as a write that found room for half of it leaves it
+    full(lease.agent.process.pid)
+    header, document = lease.wipe()
+    assert header["outcome"] == "partial" and header["leftovers"] == header["hits"] == 0    # it could not plant a decoy
+    assert document["decoy"]["planted"] is False and document["job"] == {"id": JOB, "how": "lost"}
+    assert {row["outcome"] for row in document["files"]} <= {"removed", "removed by the job"}
+    assert not list(node.place.private.rglob("*.age"))
+    assert lease.wipe(node.connect())[0]["outcome"] == "complete"
+
+
+def test_on_a_full_disk_the_deadline_is_kept(node: Node, tmp_path: Path) -> None:
+    witness = tmp_path / "ended"
+    lease = Lease(node, tmp_path / "desk", seconds=6, self_end=("/bin/mkdir", str(witness)))
+    keeper = node.keeper()
+    lease.start(HANG)
+    lease.wait_for("phase")
+    full(keeper)
+    until(lambda: witness.exists() and not lives(keeper), 40)
+    assert not node.place.private.exists()
+
+
+def test_a_job_whose_records_cannot_be_made_is_not_started(node: Node, tmp_path: Path) -> None:
+    lease = Lease(node, tmp_path / "desk")
+    node.place.records.mkdir()
+    with pytest.raises(Refused, match="no-space"):
+        lease.start()
+    node.place.records.rmdir()
+    assert lease.start()["job_id"] == JOB and lease.follow()[0] == "done"
+
+
+def test_a_file_that_does_not_go_does_not_keep_the_lease(node: Node, tmp_path: Path) -> None:
+    """At the deadline everything is tried, and then the lease ends all the same."""
+    witness = tmp_path / "ended"
+    node.armed(seconds=3, self_end=("/bin/mkdir", str(witness)))
+    keeper = node.keeper()
+    node.place.lock.unlink()
+    node.place.lock.mkdir()              # in the place of a file that is to be removed
+    until(lambda: witness.exists() and not lives(keeper), 40)
+    assert not node.place.private.exists()
 
 
 # ---- what start refuses -------------------------------------------------------------------------------------------
