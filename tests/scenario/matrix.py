@@ -10,8 +10,8 @@ from orchestrator.domain.lease import Wish
 from orchestrator.domain.money import USDC, Money
 from orchestrator.domain.names import Reason
 from orchestrator.errors import Detached, Interrupted, SealtuneError, StillOwed, StopRun
-from orchestrator.intents import Leaving, Task
 from orchestrator.rental import release_all, run
+from orchestrator.task import Leaving, Task
 from tests.fakes.world import JOB_SECONDS, Killed, World, house
 
 

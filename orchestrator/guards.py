@@ -1,0 +1,46 @@
+"""What must hold before the story goes on. Each `must` raises what its failing means for the run; none changes anything."""
+from __future__ import annotations
+
+from . import steps
+from .domain.evidence import HardwareReport
+from .domain.lease import LeaseView, Offer
+from .domain.names import Reason
+from .domain.progress import Finished
+from .domain.training import Agreement
+from .errors import LeaveNode, Refused, StopRun
+from .house import House, Site
+from .ledger import leases, result_of
+
+SECONDS_TO_REJECT = 150                  # a challenge must be over this long before the inspection window closes
+
+
+def given_up(house: House) -> bool:
+    """Keys that were destroyed do not come back: a run that ended without its adapter stays ended."""
+    forgotten = result_of(house, steps.FORGET)
+    return forgotten is not None and all(result_of(house.at(s), steps.COLLECT) is None for s in leases(house))
+
+
+def must_be_as_agreed(offer: Offer, agreed: Agreement) -> None:
+    """A run stays on the market, and with the risks, that the person confirmed."""
+    now, then = ((o.market, o.stranger, o.bounded, o.simulated) for o in (offer, agreed))
+    if now != then:
+        raise Refused(f"confirmed for market {agreed.market}, offered now by market {offer.market} on other terms",
+                      hint="sealtune run starts a new run, and asks anew")
+
+
+def must_match(report: HardwareReport) -> None:
+    if report.mismatch:
+        raise LeaveNode(Reason.HARDWARE, report.evidence, f"{report.mismatch.text}: {report.mismatch.why}")
+
+
+def must_be_in_time(site: Site, met: LeaseView) -> None:
+    """A challenge after the inspection window could not give the money back any more."""
+    if met.inspect_until and site.clock.now() > met.inspect_until - SECONDS_TO_REJECT:
+        raise LeaveNode(Reason.TOO_SLOW)
+
+
+def must_be_done(end: Finished) -> None:
+    if end.how in ("lost", "deadline"):
+        raise LeaveNode(Reason.NODE_LOST if end.how == "lost" else Reason.LEASE_ENDED)
+    if end.how != "done":
+        raise StopRun(Reason.FAILED, f"training ended as {end.how}: {end.error or 'no reason given'}", hint="sealtune logs")
