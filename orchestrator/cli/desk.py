@@ -76,6 +76,10 @@ class Desk:
         """Where the person's own wallet is, or will be."""
         return self.settings.open.keystore if self.settings.open else self.settings.state / "wallet.json"
 
+    def password_file(self, named: Path | None) -> Path | None:
+        """The one named on the command line, else the settings' one."""
+        return named or (self.settings.open.password_file if self.settings.open else None)
+
     def give(self, place: Place, to: str, units: int) -> None:
         """Play money from the lab of this machine. Refused on any other chain."""
         from ..lab.deploy import give

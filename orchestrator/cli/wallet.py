@@ -28,7 +28,7 @@ def new(password_file: Path | None = PASSWORD_FILE, keyring: bool = KEYRING, jso
 
     desk = Desk.open()
     path = _must_be_free(desk)
-    password = choose(password_file)
+    password = choose(desk.password_file(password_file))
     _made(desk, wallet.new(path, password), path, password, keyring, json)
 
 
@@ -43,11 +43,11 @@ def import_(keystore: Path | None = KEYSTORE, password_file: Path | None = PASSW
     desk = Desk.open()
     path = _must_be_free(desk)
     if keystore:
-        password = unlock(keystore, password_file)
+        password = unlock(keystore, desk.password_file(password_file))
         made = wallet.take_over(keystore, path, password)
     else:
         key = wallet.typed_key(hidden("private key (it is not shown): "))
-        password = choose(password_file)
+        password = choose(desk.password_file(password_file))
         made = wallet.save(path, key, password)
     _made(desk, made, path, password, keyring, json)
 
