@@ -2,14 +2,17 @@
 
 The laptop's copy of the file is the cursor: following resumes at its length. A record is at most 4 KiB,
 `seq` counts from 1 without gaps, text comes only from closed lists (an error is a type name and one of our
-own file:line). Unknown kinds are kept in the file and not acted upon.
+own file:line). Unknown kinds are kept in the file and not acted upon. Whatever the file holds, it is read here, and
+what comes out is harmless to show.
 """
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
 
+from .document import Json, parse
 from .names import Digest, Instant
+from .text import clean
 
 RECORD_MAX = 4096
 
@@ -34,6 +37,9 @@ class RecordKind(StrEnum):
     OTHER = "other"                      # a kind of a later version
 
 
+KINDS = {kind.value: kind for kind in RecordKind}
+
+
 @dataclass(frozen=True, slots=True)
 class Record:
     seq: int
@@ -43,6 +49,32 @@ class Record:
 
     def get(self, name: str) -> str:
         return dict(self.data).get(name, "")
+
+
+class BadRecords(ValueError):
+    """The node's records break the rules of their file. The message holds no word of the node."""
+
+
+def read_record(line: bytes) -> Record:
+    """One line of the file, without its line feed. Every text is made harmless here, once. BadRecords."""
+    if len(line) > RECORD_MAX:
+        raise BadRecords(f"a record of {len(line)} bytes")
+    try:
+        tree = parse(line)
+    except ValueError as error:
+        raise BadRecords("a record that is not JSON") from error
+    if not isinstance(tree, dict) or not _plain(tree):
+        raise BadRecords("a record of another shape")
+    data = tuple(sorted((clean(k, 40), clean(v)) for k, v in tree["data"].items()))
+    return Record(tree["seq"], Instant(tree["at"]), KINDS.get(tree["kind"], RecordKind.OTHER), data)
+
+
+def _plain(tree: dict[str, Json]) -> bool:
+    numbers = all(isinstance(tree.get(n), int) and not isinstance(tree[n], bool) and 0 <= tree[n] < 1 << 53
+                  for n in ("seq", "at"))
+    data = tree.get("data")
+    return numbers and isinstance(tree.get("kind"), str) and isinstance(data, dict) and all(
+        isinstance(value, str) for value in data.values())
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,13 +16,13 @@ from pathlib import Path
 
 from ..domain.document import sha256_of
 from ..domain.names import Digest
-from ..domain.progress import Arrived, Finished, Published, Record, Seen, Tick
+from ..domain.progress import Arrived, BadRecords, Finished, Published, Record, Seen, Tick
 from ..domain.training import Job
 from ..errors import HostKeyChanged, LeaveNode, SealtuneError
 from .channel import Refusal
 from .client import Agent, Block
 from .lane import FOREVER, Lane
-from .recordfile import BadRecords, RecordFile, published
+from .recordfile import RecordFile, published
 
 TICK, WAIT = 1.0, 2                      # seconds: a tick at least so often; how long the node may hold a question
 SPARE_LINES = 128                        # beside the job's records the keeper writes as many of the GPU's, and a few own

@@ -1,7 +1,8 @@
 """Our copy of a job's records: its length is the cursor, its lines were all checked before they were written.
 
 It must not talk to the node. A line that is too long, out of order or not JSON is `BadRecords`: this file never holds
-one, so a person may read it and the next session may trust it.
+one, so the next session may go on behind it. It holds the node's own bytes, since their count is the cursor: whoever
+shows them reads them through domain/progress.py, which makes their words harmless.
 """
 from __future__ import annotations
 
@@ -10,19 +11,12 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..domain.document import Json, parse
-from ..domain.names import Digest, Instant
-from ..domain.progress import RECORD_MAX, Published, Record, RecordKind
-from ..domain.text import clean
+from ..domain.names import Digest
+from ..domain.progress import BadRecords, Published, Record, RecordKind, read_record
 from .client import DIGEST
 
 FILE = "records.jsonl"
 PUBLISHED_NAME = re.compile(r"(?:checkpoint-[0-9]{1,9}|adapter|evaluation|samples)\.age")
-KINDS = {kind.value: kind for kind in RecordKind}
-
-
-class BadRecords(ValueError):
-    """The node's records break the rules of the file; nothing of the line was kept."""
 
 
 class RecordFile:
@@ -45,7 +39,7 @@ class RecordFile:
             data += chunk
         whole = data[:data.rfind(b"\n") + 1]
         os.ftruncate(self._fd, len(whole))
-        self._known = [self._checked(line) for line in whole.splitlines()]
+        self._known = [self._checked(line) for line in whole.split(b"\n")[:-1]]
         return len(whole)
 
     def known(self) -> Iterator[Record]:
@@ -53,17 +47,19 @@ class RecordFile:
         return iter(self._known)
 
     def add(self, lines: bytes) -> Iterator[Record]:
-        """Check, write and yield one line after the other. `lines` begins at `offset` and ends with a line."""
-        if lines and not lines.endswith(b"\n"):
+        """Check, write and yield one line after the other. `lines` begins at `offset` and ends with a line, which ends
+        with a line feed and nothing else."""
+        *whole, rest = lines.split(b"\n")
+        if rest:
             raise BadRecords("half a line")
-        for line in lines.splitlines(keepends=True):
-            record = self._checked(line.rstrip(b"\n"))
-            os.pwrite(self._fd, line, self.offset)
-            self.offset += len(line)
+        for line in whole:
+            record = self._checked(line)
+            os.pwrite(self._fd, line + b"\n", self.offset)
+            self.offset += len(line) + 1
             yield record
 
     def _checked(self, line: bytes) -> Record:
-        record = read(line)
+        record = read_record(line)
         if record.seq != self.seq + 1:
             raise BadRecords(f"record {record.seq} after {self.seq}")
         if record.seq > self._most:
@@ -75,28 +71,6 @@ class RecordFile:
 
     def close(self) -> None:
         os.close(self._fd)
-
-
-def read(line: bytes) -> Record:
-    """One record. Every text is made harmless here, once."""
-    if len(line) > RECORD_MAX:
-        raise BadRecords(f"a record of {len(line)} bytes")
-    try:
-        tree = parse(line)
-    except ValueError as error:
-        raise BadRecords("a record that is not JSON") from error
-    if not isinstance(tree, dict) or not _plain(tree):
-        raise BadRecords("a record of another shape")
-    data = tuple(sorted((clean(k, 40), clean(v)) for k, v in tree["data"].items()))
-    return Record(tree["seq"], Instant(tree["at"]), KINDS.get(tree["kind"], RecordKind.OTHER), data)
-
-
-def _plain(tree: dict[str, Json]) -> bool:
-    numbers = all(isinstance(tree.get(n), int) and not isinstance(tree[n], bool) and 0 <= tree[n] < 1 << 53
-                  for n in ("seq", "at"))
-    data = tree.get("data")
-    return numbers and isinstance(tree.get("kind"), str) and isinstance(data, dict) and all(
-        isinstance(value, str) for value in data.values())
 
 
 def published(record: Record, largest: int) -> Published | None:

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.domain.names import Digest
-from orchestrator.domain.progress import Published, RecordKind
-from orchestrator.node.recordfile import FILE, BadRecords, RecordFile, published, read
+from orchestrator.domain.progress import BadRecords, Published, RecordKind, read_record
+from orchestrator.node.recordfile import FILE, RecordFile, published
 
 HASH = "sha256:" + "ab" * 32
 
@@ -36,6 +36,19 @@ def test_torn_line_is_cut_off(tmp_path: Path) -> None:
     assert file.offset == len(line(1))
     assert [r.seq for r in file.add(line(2))] == [2]
     file.close()
+
+
+def test_a_line_ends_with_a_line_feed_and_nothing_else(tmp_path: Path) -> None:
+    """A carriage return between two records is a bad line, one inside is JSON's own blank and splits nothing."""
+    file = RecordFile(tmp_path, 10)
+    with pytest.raises(BadRecords):
+        list(file.add(line(1).rstrip(b"\n") + b"\r" + line(2)))
+    spaced = line(1).replace(b", ", b",\r")
+    assert [r.seq for r in file.add(spaced)] == [1]
+    file.close()
+    again = RecordFile(tmp_path, 10)
+    assert again.offset == len(spaced) and [r.seq for r in again.known()] == [1]
+    again.close()
 
 
 @pytest.mark.parametrize("bad", [
@@ -75,7 +88,7 @@ def test_error_and_unknown_kind(tmp_path: Path) -> None:
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=60))
 def test_text_of_a_record_is_harmless(text: str) -> None:
-    record = read(line(1, "error", type=text).rstrip(b"\n"))
+    record = read_record(line(1, "error", type=text).rstrip(b"\n"))
     assert not [c for c in record.get("type") if ord(c) < 32 or 0x7f <= ord(c) < 0xa0 or c == "\u202e"]
 
 
@@ -85,11 +98,11 @@ def test_text_of_a_record_is_harmless(text: str) -> None:
     ("adapter.age", "1152921504606846976", HASH), ("adapter.age", "-5", HASH), ("adapter.age", "1e3", HASH),
     ("adapter.age", "5", "sha256:xyz"), ("adapter.age", "5", ""), ("checkpoint-1.age/../x", "5", HASH)])
 def test_announcements_that_break_the_rules(name: str, size: str, sha256: str) -> None:
-    record = read(line(1, "published", name=name, bytes=size, sha256=sha256).rstrip(b"\n"))
+    record = read_record(line(1, "published", name=name, bytes=size, sha256=sha256).rstrip(b"\n"))
     assert published(record, 1 << 30) is None
 
 
 def test_announcement() -> None:
-    record = read(line(1, "published", name="checkpoint-12.age", bytes="5", sha256=HASH).rstrip(b"\n"))
+    record = read_record(line(1, "published", name="checkpoint-12.age", bytes="5", sha256=HASH).rstrip(b"\n"))
     assert published(record, 10) == Published("checkpoint-12.age", 5, Digest(HASH))
     assert published(record, 4) is None
