@@ -37,9 +37,11 @@ def gravest(codes: Iterable[int]) -> int:
 
 
 class SealtuneError(Exception):
-    """`str()` is one line in lower case that names the value; `hint` is the next command, or None."""
+    """`str()` is one line in lower case that names the value; `hint` is the next command, or None. `untouched`: no word
+    of any verb ever reached the node, so nothing was made there."""
 
     exit_code = 1
+    untouched = False
 
     def __init__(self, message: str, hint: str | None = None) -> None:
         super().__init__(message)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from ..domain.names import LeaseKey, Reason
-from ..errors import LeaveNode, NodeLost
+from ..errors import HostKeyChanged, LeaveNode, NodeLost
 from .channel import AgentChannel, Broken, BrokenRule, NotAnAgent
 from .client import Agent
 from .connection import Dialer, Unreached
@@ -30,24 +30,34 @@ class Lane:
         self._dialer, self._archive, self._lease, self.patience = dialer, archive, lease, patience
         self._transport: SafeTransport | None = None
         self._agent: Agent | None = None
-        self._closed = threading.Event()
+        self._closed, self._spoken = threading.Event(), threading.Event()
         self.heard = time.monotonic()    # when an agent last answered a question on this lane; a greeting is none
 
     def beside(self, patience: float | None = None) -> Lane:
         """Another lane to the same node, with a connection of its own."""
-        return Lane(self._dialer, self._archive, self._lease, self.patience if patience is None else patience)
+        other = Lane(self._dialer, self._archive, self._lease, self.patience if patience is None else patience)
+        other._spoken = self._spoken
+        return other
 
     def within(self, call: Callable[[Agent], T], seconds: float = FOREVER) -> T:
         """`call` with a living agent, again after every break, while the node does some of it within `patience`.
 
         A node that only greets is as good as silent. Raises NodeLost after that, after `seconds` (an answer that is
         still awaited included) or after a few broken rules; HostKeyChanged and LeaveNode(UNSUITABLE) at once; Refusal."""
+        try:
+            return self._within(call, seconds)
+        except (HostKeyChanged, LeaveNode) as end:
+            end.untouched = not self._spoken.is_set()
+            raise
+
+    def _within(self, call: Callable[[Agent], T], seconds: float) -> T:
         pause, strikes, began = 0.3, 0, time.monotonic()
         end = began + seconds
         while True:
             try:
                 agent = self._living()
                 agent.channel.until = end
+                self._spoken.set()
                 result = call(agent)
                 self.heard = time.monotonic()
                 return result
