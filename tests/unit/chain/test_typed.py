@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.chain import typed
-from orchestrator.chain.escrow import _struct
+from orchestrator.chain.escrow import struct
 from orchestrator.chain.wallet import Wallet
 from orchestrator.domain.escrow import ZERO_ADDRESS, EscrowFacts, Quote, Ready
 from orchestrator.errors import OfferGone
@@ -34,7 +34,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 def test_the_contract_agrees(world: Lab) -> None:
     quote, signature = world.quote()
     signable = typed.message(world.facts, quote)
-    assert typed.digest(signable) == "0x" + world.escrow_read("quoteDigest", _struct(quote)).hex()
+    assert typed.digest(signable) == "0x" + world.escrow_read("quoteDigest", struct(quote)).hex()
     assert typed.signer(signable, signature) == world.provider.address
     assert typed.domain_separator(world.facts) == "0x" + world.escrow_read("DOMAIN_SEPARATOR").hex()
     key = a_key()
