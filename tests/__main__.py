@@ -31,6 +31,7 @@ def main() -> int:
         if not shutil.which(tool, path=f"{os.environ['PATH']}:/usr/sbin"):
             say(f"{tool} is not installed; what needs it will fail or say so\nhint: sudo apt install {package}")
     fill_wheels()
+    fill_tools()
     return run_pytest(sys.argv[1:])
 
 
@@ -52,6 +53,21 @@ def fill_wheels() -> None:
         if done.returncode:
             raise SystemExit(f"tests: the wheels of {variant} could not be downloaded")
         shutil.copy(LOCKS / f"{variant}.lock", mark)
+
+
+def fill_tools() -> None:
+    """The lab's chain and the contract's compiler, from npm, each checked against its pinned digest."""
+    from orchestrator.chain.contracts import build
+    from orchestrator.lab import anvil
+
+    tools = WHEELS / "tools"
+    tools.mkdir(parents=True, exist_ok=True)
+    found = anvil.find(tools)
+    if not found:
+        say("no anvil could be had: the lab's chain is the small one over py-evm")
+    os.environ["SEALTUNE_ANVIL"] = str(found or "none")
+    if shutil.which("npm"):
+        build.fetch_solc(tools)
 
 
 def run_pytest(arguments: list[str]) -> int:

@@ -22,6 +22,7 @@ _SHA512 = {
     "darwin-arm64": "JNeu3+A3f/npXLn8SR8EahVcqE7BpO9VQZMcPvSIy27/RNc1GsoEBvSLR99aSvt8sGKWAgNg/EzrtjAPq6mxcA==",
     "darwin-amd64": "OgwzwY+FsGrsPyDv4mmbhOwARO8s37YHrm2qaNzgSH4VlKnXgJCrnoT7bpgOhLyBPtxXjBT8L2E3b79deesXRg==",
 }
+HASTE = {"npm_config_fetch_retries": "1", "npm_config_fetch_timeout": "60000"}    # a laptop without a network has py-evm
 _LARGEST = 128 * 1024 * 1024
 
 
@@ -60,7 +61,7 @@ def _fetch(target: Path) -> bool:
     with tempfile.TemporaryDirectory(prefix="anvil-") as folder:
         command = [npm, "pack", package, "--silent", "--ignore-scripts", "--pack-destination", folder]
         try:
-            subprocess.run(command, capture_output=True, timeout=300, check=True, cwd=folder)
+            subprocess.run(command, capture_output=True, timeout=300, check=True, cwd=folder, env={**os.environ, **HASTE})
         except (OSError, subprocess.SubprocessError):
             return False
         (tarball,) = Path(folder).glob("*.tgz")

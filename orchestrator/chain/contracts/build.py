@@ -43,10 +43,12 @@ fs.writeFileSync(process.argv[3], compile(fs.readFileSync(process.argv[2], 'utf8
 
 
 def fetch_solc(folder: Path) -> Path:
-    """The compiler's one file, unpacked into `folder` after its tarball's digest was checked."""
-    command = ["npm", "pack", f"solc@{SOLC}", "--silent", "--ignore-scripts", "--pack-destination", str(folder)]
-    subprocess.run(command, check=True, capture_output=True, cwd=folder, timeout=300)
-    (tarball,) = folder.glob("solc-*.tgz")
+    """The compiler's one file, unpacked into `folder` after its tarball's digest was checked. A tarball that lies there
+    already is used."""
+    tarball = folder / f"solc-{SOLC}.tgz"
+    if not tarball.is_file():
+        command = ["npm", "pack", f"solc@{SOLC}", "--silent", "--ignore-scripts", "--pack-destination", str(folder)]
+        subprocess.run(command, check=True, capture_output=True, cwd=folder, timeout=300)
     digest = base64.b64encode(hashlib.sha512(tarball.read_bytes()).digest()).decode()
     if digest != SOLC_SHA512:
         raise SystemExit(f"solc {SOLC} has digest {digest}, expected {SOLC_SHA512}")
