@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from ..domain.document import canonical, decode, encode
+from ..domain.document import canonical, decode, encode, sha256, sha256_of
 from ..domain.names import Digest
 from ..domain.spool import PART_BYTES, Spool
 from ..errors import BadInput, SealtuneError, Transient
@@ -36,13 +36,14 @@ class AgeSealer:
             return _finish(part, folder, name, recipient)
 
     def reseal(self, sealed: Path, identity: bytes, folder: Path, name: str, recipient: str) -> Spool:
-        """Open and seal again without plaintext on disk. Not recompressed. Transient: `sealed` does not open."""
+        """Open and seal again without plaintext on disk. Not recompressed. A file that does not open is a SealtuneError
+        for good, at once: it came from a node that is gone, and nobody will bring other bytes."""
         if found := _existing(folder, name, recipient):
             return found
-        with _sealed(sealed, MOST_RESEALED) as fd, _part(folder, name) as part:
-            with age(["reseal", str(fd), recipient], sealed.name, part.fileno(), keep=[fd]) as stdin:
-                stdin.write(identity)
-            return _finish(part, folder, name, recipient)
+        try:
+            return _resealed(sealed, identity, folder, name, recipient)
+        except Transient as problem:
+            raise SealtuneError(str(problem)) from problem
 
     def discard(self, folder: Path) -> None:
         """Remove every spool of `folder`, half ones too, and the folder when nothing else is in it."""
@@ -62,6 +63,13 @@ def open_sealed(path: Path, identity: bytes, most: int) -> bytes:
     if len(plain) > most:
         raise Transient(f"{path.name} holds {len(plain)} bytes, at most {most} are taken")
     return plain
+
+
+def _resealed(sealed: Path, identity: bytes, folder: Path, name: str, recipient: str) -> Spool:
+    with _sealed(sealed, MOST_RESEALED) as fd, _part(folder, name) as part:
+        with age(["reseal", str(fd), recipient], sealed.name, part.fileno(), keep=[fd]) as stdin:
+            stdin.write(identity)
+        return _finish(part, folder, name, recipient)
 
 
 def _opened(fd: int, name: str, identity: bytes) -> bytes:
@@ -140,7 +148,7 @@ def _finish(part: IO[bytes], folder: Path, name: str, recipient: str) -> Spool:
     whole, parts, size = hashlib.sha256(), list[Digest](), 0
     while piece := part.read(PART_BYTES):
         whole.update(piece)
-        parts.append(Digest("sha256:" + hashlib.sha256(piece).hexdigest()))
+        parts.append(sha256(piece))
         size += len(piece)
     os.fsync(part.fileno())
     (folder / f"{name}.part").replace(folder / name)
@@ -170,7 +178,7 @@ def _existing(folder: Path, name: str, recipient: str) -> Spool | None:
         if table["recipient"] != recipient or (folder / name).stat().st_size != spool.size:
             return None
         with (folder / name).open("rb") as file:
-            whole = hashlib.file_digest(file, "sha256").hexdigest()
+            whole = sha256_of(file)
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return spool if spool.sha256 == f"sha256:{whole}" else None
+    return spool if spool.sha256 == whole else None
