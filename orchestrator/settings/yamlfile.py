@@ -14,6 +14,7 @@ from ..errors import BadInput
 
 MOST_BYTES = 256 * 1024
 MOST_DEPTH = 8
+HINT = "look at the indentation, quotes and brackets of that line and of the one before"
 TAG = "tag:yaml.org,2002:"
 Place = tuple[str | int, ...]            # ("training", "lora_r")
 
@@ -72,9 +73,9 @@ def _compose(text: str, page: Page) -> Any:
         mark = problem.problem_mark or problem.context_mark
         page.lines[()] = mark.line + 1 if mark else 1
         words = " ".join(str(problem.problem or problem.context or "cannot be read").split())
-        raise page.error((), f"not valid YAML: {words[:120]}") from problem
+        raise page.error((), f"not valid YAML: {words[:120]}", HINT) from problem
     except (YAMLError, ValueError, RecursionError) as problem:
-        raise page.error((), "not valid YAML") from problem
+        raise page.error((), "not valid YAML", HINT) from problem
 
 
 def _value(node: Any, place: Place, page: Page, seen: set[int]) -> Any:
