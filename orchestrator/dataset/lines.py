@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from ..domain.document import must_be_shallow
 from ..domain.names import Digest
 from ..errors import BadInput
 
@@ -74,12 +75,14 @@ def parse(number: int, line: bytes) -> dict[str, Any]:
         raise Fault(f"longer than {MOST_LINE_BYTES // 1024 // 1024} MiB")
     text = _text(number, line)
     try:
+        must_be_shallow(line, MOST_DEPTH)
+    except ValueError as problem:
+        raise Fault(str(problem)) from None
+    try:
         tree = json.loads(text, object_pairs_hook=_no_twins, parse_constant=_no_constant,
                           parse_int=Number, parse_float=Number)
     except json.JSONDecodeError as problem:
         raise Fault(f"not JSON at column {problem.colno}") from None
-    except RecursionError:
-        raise Fault("nested too deep") from None
     if isinstance(tree, list):
         raise Fault("a JSON array, one object a line is needed")
     if not isinstance(tree, dict):

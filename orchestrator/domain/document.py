@@ -11,6 +11,7 @@ import enum
 import functools
 import hashlib
 import json
+import re
 import types
 from collections.abc import Mapping
 from io import BufferedReader
@@ -22,6 +23,7 @@ from .names import Digest
 Json = Any                               # JSON without floats
 PRIVATE: Mapping[str, bool] = types.MappingProxyType({"private": True})
 T = TypeVar("T")
+_STRINGS, _BRACKETS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL), re.compile(rb"[\[\]{}]")
 
 
 def encode(value: Any) -> tuple[Json, Json]:
@@ -121,13 +123,21 @@ def digest_of(value: object) -> Digest:
 
 def parse(data: bytes, *, depth: int = 8, values: int = 512) -> Json:
     """Strict JSON from an untrusted peer: no floats, no duplicate keys, bounded depth and count. ValueError."""
-    try:
-        tree = json.loads(data, object_pairs_hook=_no_twins, parse_float=_no_floats, parse_constant=_no_floats)
-    except RecursionError:
-        raise ValueError("nested too deep") from None
+    must_be_shallow(data, depth)
+    tree = json.loads(data, object_pairs_hook=_no_twins, parse_float=_no_floats, parse_constant=_no_floats)
     if _measure(tree, depth) > values:
         raise ValueError(f"more than {values} values")
     return tree
+
+
+def must_be_shallow(data: bytes, depth: int) -> None:
+    """ValueError for JSON nested deeper, found without recursion: a library that raises Python's recursion limit turns a
+    peer's hundred thousand brackets into a crash of the process."""
+    level = 0
+    for bracket in _BRACKETS.finditer(_STRINGS.sub(b"", data)):
+        level += 1 if bracket[0] in b"[{" else -1
+        if level > depth + 1:
+            raise ValueError("nested too deep")
 
 
 def _no_twins(pairs: list[tuple[str, Json]]) -> dict[str, Json]:

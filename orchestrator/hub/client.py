@@ -7,11 +7,13 @@ import re
 from typing import Any
 from urllib.parse import quote
 
+from ..domain.document import must_be_shallow
 from ..domain.training import BaseModel
 from ..errors import BadInput, Unreachable
 from .files import CONFIG, INDEX, SINGLE, Entry, check_config, described, entries, shards_of, weights
 from .web import Answer, Web
 
+DEPTH = 64
 MOST_LISTING = 32 * 2**20
 MOST_DESCRIPTION = 16 * 2**20
 COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -49,10 +51,11 @@ class HubClient:
         except Answer as answer:
             raise self._refusal(model, revision, answer) from None
         try:
+            must_be_shallow(body, DEPTH)
             tree = json.loads(body)
             repo, commit, listing = str(tree.get("id") or model), tree["sha"], entries(tree["siblings"])
             closed = tree.get("gated") or tree.get("private")
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        except (ValueError, KeyError, TypeError, AttributeError):
             raise Unreachable(f"hub {self._web.endpoint} answers something else than a model",
                               hint="check `hub:` in settings.yaml") from None
         if not isinstance(commit, str) or not COMMIT.fullmatch(commit) or not REPO.fullmatch(repo):
@@ -79,8 +82,10 @@ class HubClient:
 
     def _json(self, repo: str, commit: str, entry: Entry) -> Any:
         try:
-            return json.loads(self._file(repo, commit, entry))
-        except (ValueError, RecursionError):
+            text = self._file(repo, commit, entry)
+            must_be_shallow(text, DEPTH)
+            return json.loads(text)
+        except ValueError:
             raise BadInput(f"{repo}: {entry.name} is not JSON") from None
 
     def _file(self, repo: str, commit: str, entry: Entry) -> bytes:

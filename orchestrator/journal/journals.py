@@ -41,7 +41,7 @@ class Journals:
         """Refused when there is such a run; one without a row was never begun."""
         if not RUN_NAME.fullmatch(run):
             raise Refused(f"not a name for a run: {run!r}")
-        if self._begun(run) or self._lock_file(run).exists() and self.in_use(run):
+        if self._begun(run) or (self._lock_file(run).exists() and self.in_use(run)):
             raise Refused(f"run {run} exists", hint=f"sealtune resume {run}")
         return self._open(run)
 
