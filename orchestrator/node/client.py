@@ -31,7 +31,7 @@ class Hello:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Whole lines of the record file. `how` is "" while the job runs."""
+    """Whole lines of the record file. `how` is "" while the job runs. `complete`: nothing more is there just now."""
 
     lines: bytes
     offset: int
@@ -127,7 +127,8 @@ class Agent:
         state, how = take(reply.header, "state", str), take(reply.header, "how", str)
         if state not in ("running", "ended") or how not in (*ENDS, ""):
             raise FrameError("a state that is not in the list")
-        return Block(reply.body, after, (how or "lost") if state == "ended" else "", after >= size)
+        return Block(reply.body, after, (how or "lost") if state == "ended" else "",
+                     after >= size or not reply.body)      # half a line at the end never becomes a whole one
 
     def get(self, name: str, offset: int) -> bytes:
         """The next piece of a published file; b"" at its end."""

@@ -1,7 +1,7 @@
 """Runs one challenge over one channel and says, numbered, what it showed. The mathematics is in challenge.py.
 
-It must not keep anything between two calls, nor claim more than it saw: where the work was done on a CPU, the report
-says "not a GPU" and leaves memory and speed of a GPU unchecked, or names why they do not apply.
+It must not keep anything between two calls, nor claim more than it saw: on which device the work was done is the node's
+word, and memory and speed of a GPU are left unchecked, or it is said why they do not apply.
 """
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 
 from ..domain.document import Json
 from ..domain.evidence import Check
-from ..domain.text import clean
 from . import challenge
 from .client import Agent
 from .frames import BODY_MAX_DOWN, FrameError, take
@@ -20,6 +19,7 @@ TEXTS = {1: "filled and answered in time", 2: "the opened digests lead to the co
          3: "every opened row was computed", 4: "the computed rows are the digested ones",
          5: "memory and speed of the GPU"}
 SECONDS = 300
+DEVICES = ("cpu", "cuda")
 
 
 @dataclass
@@ -35,10 +35,19 @@ class Proof:
     wrong: dict[int, str] = field(default_factory=dict)
 
     def checks(self, gpu: Check) -> tuple[Check, ...]:
-        where = "on the CPU: not a GPU" if self.device == "cpu" else f"on {self.device}"
+        where = "on the CPU: not a GPU" if self.device == "cpu" else "on the GPU, as the node says"
         first = Check(1, f"{TEXTS[1]}, {where}", 1 not in self.wrong, self.wrong.get(1, ""))
         rest = tuple(Check(n, TEXTS[n], n not in self.wrong, self.wrong.get(n, "")) for n in (2, 3, 4))
         return (first, *rest, gpu)
+
+    @property
+    def unmeasured(self) -> str:
+        """Why memory and speed of the GPU count as not checked: what this challenge would have shown, and did not."""
+        t = self.task
+        if self.device == "cpu":
+            return "this challenge ran on the CPU; nothing of the GPU was tried"
+        return (f"{t.blocks * t.n * t.n >> 10} KiB were filled and the sums checked, on a GPU as the node says; "
+                "more memory and the speed were not tried, and a CPU could have answered the same")
 
     def transcript(self) -> Json:
         """Everything needed to see what was asked and what came back; big openings by digest."""
@@ -56,7 +65,9 @@ def prove(agent: Agent, sizes: tuple[int, int, int, int, int]) -> Proof:
     started = time.monotonic()
     said = agent.challenge({"stage": "fill", "seed": t.seed.hex(), "n": t.n, "steps": t.steps, "blocks": t.blocks},
                            SECONDS).header
-    proof.device = clean(take(said, "device", str), 20)
+    proof.device = take(said, "device", str)
+    if proof.device not in DEVICES:
+        raise FrameError("a device that is not in the list")
     proof.milliseconds["fill"] = _since(started)
     started = time.monotonic()
     roots = take(agent.challenge({"stage": "digest", "key": t.key.hex(), "passes": t.passes}, SECONDS).header,

@@ -8,7 +8,9 @@ import pytest
 
 from orchestrator.node.challenge import Task, Verifier
 from orchestrator.node.client import Agent
+from orchestrator.node.driver import gpu_check
 from orchestrator.node.frames import Frame, FrameError
+from orchestrator.node.probes import rules, smi, system
 from orchestrator.node.proving import Proof, prove
 from tests.fakes.challenger import Challenger
 
@@ -19,14 +21,14 @@ SIZES = (64, 4, 4, 2, 8)
 class NodeSide(Agent):
     """Answers the four stages out of a Challenger, without a channel."""
 
-    def __init__(self, skip: float = 0.0, spoil: str = "") -> None:
-        self._skip, self._spoil = skip, spoil
+    def __init__(self, skip: float = 0.0, spoil: str = "", device: str = "cpu") -> None:
+        self._skip, self._spoil, self._device = skip, spoil, device
 
     def challenge(self, header, seconds=300):  # type: ignore[no-untyped-def]
         if header["stage"] == "fill":
             self._task = Task(header["n"], header["steps"], header["blocks"], 0, 0, bytes.fromhex(header["seed"]), b"")
             self._does = Challenger(self._task, self._skip)
-            return Frame(137, {"device": "cpu"})
+            return Frame(137, {"device": self._device})
         if header["stage"] == "digest":
             task = Task(self._task.n, self._task.steps, self._task.blocks, header["passes"], 0, self._task.seed,
                         bytes.fromhex(header["key"]))
@@ -42,6 +44,26 @@ class NodeSide(Agent):
         if self._spoil == "vector":
             vector = bytes(len(vector))
         return Frame(137, {"path": [p.hex() for p in path]}, vector)
+
+
+CARD = smi.Gpu("NVIDIA GeForce RTX 4090", "", "", "", 24564, 0, False, False, 0, 0)
+ONE_CARD = rules.Views(smi.Smi("570.86", "12.8", (CARD,)), "", system.Python("3.11"), {})
+
+
+@pytest.mark.parametrize(("device", "first", "last"), [
+    ("cpu", "on the CPU: not a GPU", "this challenge ran on the CPU; nothing of the GPU was tried"),
+    ("cuda", "on the GPU, as the node says", "16 KiB were filled and the sums checked, on a GPU as the node says; more "
+                                             "memory and the speed were not tried, and a CPU could have answered the same")])
+def test_what_was_checked_of_a_gpu_and_what_was_not(device: str, first: str, last: str) -> None:
+    proof = prove(NodeSide(device=device), SIZES)
+    checks = proof.checks(gpu_check(ONE_CARD, proof.unmeasured))
+    assert checks[0].text.endswith(first) and checks[0].word == "passed"
+    assert (checks[-1].number, checks[-1].word, checks[-1].why) == (5, "not checked", last)
+
+
+def test_a_device_of_the_node_s_own_invention_ends_it() -> None:
+    with pytest.raises(FrameError):
+        prove(NodeSide(device="cuda, verified"), SIZES)
 
 
 def failed(proof: Proof) -> set[int]:

@@ -233,6 +233,19 @@ def test_signs_of_work_do_not_outlive_the_verb() -> None:
     rogue.close()
 
 
+def test_half_a_record_that_never_becomes_whole_is_not_waited_for() -> None:
+    """A full disk, or malice: the file is longer than its whole lines, and the job has ended."""
+    def torn(channel: paramiko.Channel) -> None:
+        channel.sendall(encode(Frame(139, {"offset": 40, "size": 55, "state": "ended", "how": "failed"})))
+        time.sleep(5)
+    rogue = Rogue(greeting(torn))
+    lane = lane_to(rogue, patience=60)
+    block = lane.within(lambda agent: agent.records("job", 40, 2, None))
+    assert (block.lines, block.how, block.complete) == (b"", "failed", True)
+    lane.close()
+    rogue.close()
+
+
 def test_node_without_python_is_unsuitable_at_once() -> None:
     def leave(channel: paramiko.Channel) -> None:
         channel.send_exit_status(127)
