@@ -5,7 +5,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..domain.evidence import Check
+from ..domain.text import clean
 from .case import NotMade
+
+WHY_MAX = 400                            # characters of a reason that may quote the document
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +42,4 @@ def made(number: int, text: str, look: Callable[[], Answer]) -> Check:
         answer = unchecked(str(lack))
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as problem:
         answer = failed(f"not readable: {type(problem).__name__}")
-    return Check(number, text, answer.held, printed(answer.why), answer.applies)
-
-
-def printed(text: str) -> str:
-    """One line that a terminal does not obey."""
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)[:400]
+    return Check(number, text, answer.held, clean(answer.why, WHY_MAX), answer.applies)

@@ -5,13 +5,12 @@ layout is version 1; what it says is derived here and nowhere else, so an audit 
 """
 from __future__ import annotations
 
-import hashlib
-from base64 import b64decode
 from dataclasses import dataclass
 
 from ..domain.document import Json, canonical, parse, sha256
 from ..domain.event import ON_NODE, Kind
 from ..domain.evidence import Check, Outcome
+from ..domain.hostkey import fingerprint
 from . import words
 from .log import Log, Scope
 
@@ -177,15 +176,6 @@ def result(lease: Scope, wipe: Json) -> str:
 # ---- small words --------------------------------------------------------------------------------------------
 
 
-def fingerprint(key: str) -> str:
-    """SHA256:…, as ssh-keygen shows it."""
-    from .sshsig import PublicKey
-    try:
-        return PublicKey(b64decode(key.split()[1])).fingerprint
-    except (ValueError, IndexError):
-        return ""
-
-
 def word(check: Json) -> str:
     return Check(check["number"], check["text"], check["held"], check["why"], check["applies"]).word
 
@@ -203,4 +193,4 @@ def as_list(tree: Json, name: str) -> list[Json]:
 def anchor(salt: str, digest: str) -> str:
     """What goes into the end of the lease: hides the report's digest until the closing record tells the salt."""
     joined = bytes.fromhex(salt) + bytes.fromhex(digest.removeprefix("sha256:"))
-    return f"sha256:{hashlib.sha256(joined).hexdigest()}"
+    return sha256(joined)

@@ -14,6 +14,7 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ..domain.hostkey import fingerprint_of
 from ..errors import BadInput
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class PublicKey:
     @property
     def fingerprint(self) -> str:
         """As ssh-keygen shows it: SHA256:…"""
-        return "SHA256:" + base64.b64encode(hashlib.sha256(self.blob).digest()).decode().rstrip("=")
+        return fingerprint_of(self.blob)
 
     @property
     def line(self) -> str:

@@ -36,9 +36,10 @@ from enum import StrEnum
 from pathlib import Path
 
 from ..domain.evidence import Check
+from ..domain.text import clean
 from ..errors import EXIT_CONTRADICTED, EXIT_INCOMPLETE
 from . import checks, lease_checks
-from .answers import made, printed
+from .answers import made
 from .case import Case, LeaseCase, Release, load
 from .sshsig import BadSignature, PublicKey, verify
 
@@ -144,4 +145,4 @@ def _receipts(case: Case) -> tuple[str, ...]:
     tree = case.closing.tree if case.closing else None
     leases = tree.get("leases") if isinstance(tree, dict) else None
     ended = [lease.get("ended") for lease in leases if isinstance(lease, dict)] if isinstance(leases, list) else []
-    return tuple(printed(e["receipt"]) for e in ended if isinstance(e, dict) and isinstance(e.get("receipt"), str))
+    return tuple(clean(e["receipt"]) for e in ended if isinstance(e, dict) and isinstance(e.get("receipt"), str))

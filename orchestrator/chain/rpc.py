@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ..domain.text import clean
 from ..errors import BadInput, NoFunds, OutcomeUnknown, Refused, Unreachable
 from .refusals import refusal
 
@@ -129,7 +130,7 @@ class Rpc:
         error = answer.get("error")
         if not error:
             return answer.get("result")
-        text, data = clean(str(error.get("message"))), error.get("data")
+        text, data = _said(error.get("message")), error.get("data")
         if "revert" in text or isinstance(data, str):
             return refusal(data if isinstance(data, str) else "", text)
         return Unreachable(f"chain node {self.name} answers: {text}")
@@ -144,7 +145,7 @@ class Rpc:
         try:
             self._web3.eth.send_raw_transaction(raw)
         except Web3RPCError as answer:
-            return _verdict(clean(_text_of(answer)))
+            return _verdict(_said(_text_of(answer)))
         except Exception as lost:  # noqa: BLE001 why: the bytes may have arrived, whatever broke afterwards
             raise OutcomeUnknown(f"no clear answer from {self.name} to a transaction: {type(lost).__name__}") from None
         return "taken"
@@ -169,7 +170,7 @@ class Rpc:
         try:
             yield
         except ContractLogicError as no:
-            raise refusal(no.data if isinstance(no.data, str) else "", clean(str(no.message))) from None
+            raise refusal(no.data if isinstance(no.data, str) else "", _said(no.message)) from None
         except Web3RPCError as answer:
             raise self._translated(answer) from None
         except requests.HTTPError as answer:
@@ -184,7 +185,7 @@ class Rpc:
                               hint=_SETTINGS_HINT) from None
 
     def _translated(self, answer: Exception) -> Exception:
-        text = clean(_text_of(answer))
+        text = _said(_text_of(answer))
         if "insufficient funds" in text:
             return NoFunds(f"the wallet cannot pay the gas: {text}", hint="send it some of the chain's own coin")
         if "method" in text and "not" in text:
@@ -224,9 +225,9 @@ def _receipt(hash: str, raw: Any) -> Receipt | None:
                    int(raw["gasUsed"], 16), int(raw["effectiveGasPrice"], 16))
 
 
-def clean(text: str) -> str:
+def _said(text: object) -> str:
     """A stranger's text, fit for a line of ours."""
-    return "".join(c if c.isascii() and c.isprintable() else " " for c in text[:200]).strip() or "nothing"
+    return clean(text) or "nothing"
 
 
 def _checked_url(url: str) -> str:

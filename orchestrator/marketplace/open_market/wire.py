@@ -15,6 +15,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from ...domain.document import Json, canonical
 from ...domain.escrow import Quote, Ready
 from ...domain.lease import HardwareClaim
+from ...domain.text import clean
 
 VERSION = 1
 MOST_UINT96 = 2 ** 96 - 1
@@ -51,11 +52,6 @@ def offer_hash(offer_id: str) -> str:
 
 
 # ---- words ------------------------------------------------------------------------------------------------
-
-
-def clean(text: str) -> str:
-    """Text from a stranger, fit for a terminal: printable ASCII, everything else becomes a question mark."""
-    return "".join(c if " " <= c <= "~" else "?" for c in text)
 
 
 def _amount(text: str) -> str:
@@ -203,4 +199,4 @@ def ready_fields(ready: Ready) -> dict[str, Json]:
 def first_fault(problem: ValidationError) -> str:
     """The first thing that is wrong with a document, without its value."""
     fault = problem.errors(include_url=False, include_context=False, include_input=False)[0]
-    return clean(f"{'.'.join(str(part) for part in fault['loc'])}: {fault['msg']}")[:200]
+    return clean(f"{'.'.join(str(part) for part in fault['loc'])}: {fault['msg']}")
