@@ -145,7 +145,8 @@ class Cargo(Protocol):
         ...
 
     def ship(self, spool: Spool) -> Digest:
-        """Send the parts that the node does not have; return the node's digest of the whole, compared."""
+        """Send the parts that the node does not have; return the node's digest of the whole, compared.
+        ≤ 10 min and the time that its bytes take at 64 KiB/s."""
         ...
 
 
@@ -228,7 +229,8 @@ class Sealer(Protocol):
         ...
 
     def reseal(self, sealed: Path, identity: bytes, folder: Path, name: str, recipient: str) -> Spool:
-        """Open and seal again without plaintext on disk: a checkpoint moving to the next node. Not recompressed."""
+        """Open and seal again without plaintext on disk: a checkpoint moving to the next node. Not recompressed.
+        One that does not open: SealtuneError, never Transient, since nobody will bring other bytes."""
         ...
 
     def discard(self, folder: Path) -> None: ...

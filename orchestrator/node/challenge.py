@@ -1,6 +1,6 @@
 """The challenge: what the node must compute, and how the laptop checks it without a GPU. Pure; numpy only here.
 
-It must not know how the numbers travel (driver.py does that) nor say more than it saw: a node that passes on its
+It must not know how the numbers travel (proving.py does that) nor say more than it saw: a node that passes on its
 CPU has shown that it computes honestly, not that it has a GPU.
 
 The transcript, exactly (the payload mirrors it; tests/golden/challenge/ holds a vector both sides must meet):

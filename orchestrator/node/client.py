@@ -131,7 +131,7 @@ class Agent:
                      after >= size or not reply.body)      # half a line at the end never becomes a whole one
 
     def get(self, name: str, offset: int) -> bytes:
-        """The next piece of a published file; b"" at its end."""
+        """The next piece of a published file, BODY_MAX_DOWN bytes or up to its end."""
         asked = {"name": name, "offset": offset, "length": BODY_MAX_DOWN}
         return self._ask(Verb.GET, asked, seconds=120).body
 

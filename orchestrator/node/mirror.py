@@ -21,6 +21,7 @@ from ..domain.training import Job
 from ..errors import HostKeyChanged, LeaveNode, SealtuneError
 from .channel import Refusal
 from .client import Agent, Block
+from .frames import BODY_MAX_DOWN
 from .lane import FOREVER, Lane
 from .recordfile import RecordFile, published
 
@@ -211,7 +212,7 @@ class Mirror:
             size = os.fstat(fd).st_size
             while size < file.size and not self._over.is_set():
                 piece = self._bringing.within(partial(_piece, file.name, size))
-                if not piece or size + len(piece) > file.size:
+                if len(piece) != min(BODY_MAX_DOWN, file.size - size):   # a published file has all its bytes
                     return False
                 os.write(fd, piece)
                 size += len(piece)

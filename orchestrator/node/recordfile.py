@@ -16,6 +16,7 @@ from ..domain.progress import BadRecords, Published, Record, RecordKind, read_re
 from .client import DIGEST
 
 FILE = "records.jsonl"
+SIZE, SPARE = 512, 256 * 1024            # bytes: of an average record; for some that are longer
 PUBLISHED_NAME = re.compile(r"(?:checkpoint-[0-9]{1,9}|adapter|evaluation|samples)\.age")
 
 
@@ -23,9 +24,9 @@ class RecordFile:
     """`home`/records.jsonl. One writer."""
 
     def __init__(self, home: Path, most: int) -> None:
-        """`most`: lines the job may write in all."""
+        """`most`: lines the job may write in all, of SIZE bytes on average."""
         home.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._most = most
+        self._most, self._room = most, most * SIZE + SPARE
         self._fd = os.open(home / FILE, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         self.seq, self.error = 0, None
         self.offset = self._read_back()
@@ -34,17 +35,24 @@ class RecordFile:
 
     def _read_back(self) -> int:
         """Length in whole lines; a torn last line is cut off."""
-        data = b""
-        while chunk := os.pread(self._fd, 1 << 20, len(data)):
-            data += chunk
-        whole = data[:data.rfind(b"\n") + 1]
-        os.ftruncate(self._fd, len(whole))
-        self._known = [self._checked(line) for line in whole.split(b"\n")[:-1]]
-        return len(whole)
+        length = 0
+        for line in self._lines():
+            self._checked(line)
+            length += len(line) + 1
+        os.ftruncate(self._fd, length)
+        return length
+
+    def _lines(self) -> Iterator[bytes]:
+        """Every whole line, in little memory."""
+        rest, place = b"", 0
+        while chunk := os.pread(self._fd, 1 << 20, place):
+            place += len(chunk)
+            *whole, rest = (rest + chunk).split(b"\n")
+            yield from whole
 
     def known(self) -> Iterator[Record]:
-        """What was here already, oldest first."""
-        return iter(self._known)
+        """What is here already, oldest first."""
+        return map(read_record, self._lines())
 
     def add(self, lines: bytes) -> Iterator[Record]:
         """Check, write and yield one line after the other. `lines` begins at `offset` and ends with a line, which ends
@@ -54,6 +62,8 @@ class RecordFile:
             raise BadRecords("half a line")
         for line in whole:
             record = self._checked(line)
+            if self.offset + len(line) >= self._room:
+                raise BadRecords(f"more than {self._room} bytes of records")
             os.pwrite(self._fd, line + b"\n", self.offset)
             self.offset += len(line) + 1
             yield record

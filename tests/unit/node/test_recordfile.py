@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,29 @@ def test_more_records_than_agreed(tmp_path: Path) -> None:
     file = RecordFile(tmp_path, 2)
     with pytest.raises(BadRecords):
         list(file.add(line(1) + line(2) + line(3)))
+    file.close()
+
+
+def test_more_bytes_than_so_many_records_need(tmp_path: Path) -> None:
+    file, long = RecordFile(tmp_path, 1000), {f"k{n}": "y" * 180 for n in range(20)}
+    with pytest.raises(BadRecords, match="bytes of records"):
+        for seq in range(1, 1000):
+            list(file.add(line(seq, **long)))
+    assert (tmp_path / FILE).stat().st_size <= 1000 * 512 + 256 * 1024
+    file.close()
+
+
+def test_a_large_copy_is_read_back_in_little_memory(tmp_path: Path) -> None:
+    block = b"".join(line(seq, loss="5" * 3000) for seq in range(1, 5_001))
+    (tmp_path / FILE).write_bytes(block + b'{"half')
+    tracemalloc.start()
+    try:
+        file = RecordFile(tmp_path, 100_000)
+        assert file.offset == len(block) and file.seq == 5_000
+        assert sum(1 for _ in file.known()) == 5_000
+        assert tracemalloc.get_traced_memory()[1] < 8 << 20 < len(block)
+    finally:
+        tracemalloc.stop()
     file.close()
 
 
