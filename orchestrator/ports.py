@@ -337,6 +337,9 @@ class Observer(Protocol):
 
     def event(self, event: Event) -> None: ...
     def seen(self, seen: Seen) -> None: ...
+    def waiting(self, problem: str) -> None:
+        """Somebody does not answer and is asked again; said at every try."""
+        ...
 
 
 class Person(Protocol):

@@ -29,6 +29,7 @@ class Silent:
 
     def event(self, event: Event) -> None: ...
     def seen(self, seen: Seen) -> None: ...
+    def waiting(self, problem: str) -> None: ...
     def close(self) -> None: ...
 
 
@@ -36,7 +37,7 @@ class Lines:
     """One line a step, and a line of progress every few seconds."""
 
     def __init__(self) -> None:
-        self._last = 0.0
+        self._last, self._waiting = 0.0, ""
 
     def event(self, event: Event) -> None:
         for text in told(event):
@@ -47,6 +48,12 @@ class Lines:
         if text and (not is_step(seen) or time.monotonic() - self._last > EVERY_SECONDS):
             self._last = time.monotonic()
             self.say(text)
+
+    def waiting(self, problem: str) -> None:
+        """Once for the same words, however often it is tried."""
+        if problem != self._waiting:
+            self._waiting = problem
+            self.say(f"  {problem}; trying again")
 
     def close(self) -> None: ...
 

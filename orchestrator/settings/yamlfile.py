@@ -29,12 +29,13 @@ class Page:
     texts: dict[Place, str] = field(default_factory=dict)
 
     def error(self, place: Place, message: str, hint: str | None = None) -> BadInput:
-        """A BadInput that names the file, the line and the field."""
+        """A BadInput that names the file, the line and the field; the next step is there, if no better one is given."""
         known = place
         while known and known not in self.lines:
             known = known[:-1]
-        name = ".".join(str(p) for p in place)
-        return BadInput(f"{self.path.name}:{self.lines.get(known, 1)}: {name + ': ' if name else ''}{message}", hint)
+        name, line = ".".join(str(p) for p in place), self.lines.get(known, 1)
+        return BadInput(f"{self.path.name}:{line}: {name + ': ' if name else ''}{message}",
+                        hint or f"correct line {line} of {self.path}")
 
 
 def read_page(path: Path) -> Page:
@@ -55,7 +56,7 @@ def _text(path: Path) -> str:
         with path.open("rb") as file:
             data = file.read(MOST_BYTES + 1)
     except OSError as problem:
-        raise BadInput(f"{path}: {(problem.strerror or 'cannot be read').lower()}") from problem
+        raise BadInput(f"{path}: {(problem.strerror or 'cannot be read').lower()}", hint="check the path") from problem
     if len(data) > MOST_BYTES:
         raise BadInput(f"{path.name}: larger than {MOST_BYTES // 1024} KiB, this is not a run file")
     try:

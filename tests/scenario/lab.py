@@ -296,12 +296,12 @@ class Lab:
         pid = processes.spawn("orchestrator.provider", [str(folder / "provider.json")], log)
         try:
             processes.answers(f"{url}/v1/info", pid, "orchestrator.provider", log)
-            self._lead(laptop, provider_url=url, provider_pid=pid)
+            self.lead(laptop, provider_url=url, provider_pid=pid)
             yield
         finally:
             processes.end(pid, "orchestrator.provider")
 
-    def _lead(self, laptop: Laptop, **changes: Any) -> None:
+    def lead(self, laptop: Laptop, **changes: Any) -> None:
         """The laptop's own view of the lab, with these changes."""
         own = laptop.state / "lab"
         page = json.loads((self.owner.state / "lab" / "lab.json").read_text())

@@ -83,7 +83,8 @@ class Api:
                     yield answer
         except (httpx.HTTPError, httpx.InvalidURL) as problem:
             said = "took too long" if watch.fired else type(problem).__name__
-            raise Unreachable(f"the market at {self.url} did not answer: {said}") from problem
+            raise Unreachable(f"the market at {self.url} did not answer: {said}",
+                              hint="check the market's address in your settings, or try again later") from problem
 
     def _read(self, model: type[W], data: bytes) -> W:
         try:
