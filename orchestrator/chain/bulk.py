@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from ..domain.escrow import Rental
 from ..errors import NoFunds, NothingMade, OutcomeUnknown, Refused, SealtuneError, Transient, Unreachable
@@ -127,17 +127,26 @@ class Closing:
 
 def close_all(rpc: Rpc, escrow: ChainEscrow, sender: BulkSender, rentals: Sequence[Rental]) -> Sequence[Closing]:
     """Cancel or end each, as its state demands; nothing is rejected, no report anchored. Safe to repeat."""
+    calls = [(one, closing_call(one, False, "", "")) for one in rentals]
+    return _close(rpc, escrow, sender, [(one, verb, rest) for one, (verb, *rest) in calls])
+
+
+def close_signed(rpc: Rpc, escrow: ChainEscrow, sender: BulkSender, rentals: Sequence[Rental],
+                 signatures: Sequence[str]) -> Sequence[Closing]:
+    """End each by its renter's signature under a typed.End without a report; the sender only pays the gas."""
+    return _close(rpc, escrow, sender, [(one, "endSigned", ["0x" + "00" * 32, bytes.fromhex(signature[2:])])
+                                        for one, signature in zip(rentals, signatures, strict=True)])
+
+
+def _close(rpc: Rpc, escrow: ChainEscrow, sender: BulkSender,
+           wanted: Sequence[tuple[Rental, str, Sequence[Any]]]) -> Sequence[Closing]:
     address = escrow.facts().escrow
     contract = rpc.contract(address, contracts.load("RentalEscrow").abi)
-    keys, calls = {}, []
-    for one in rentals:
-        verb, *rest = closing_call(one, False, "", "")
-        keys[one.id] = f"{verb}:{one.id}"
-        calls.append(Call(keys[one.id], address, contract.encode(verb, one.id, *rest)))
+    calls = {one.id: Call(f"{verb}:{one.id}", address, contract.encode(verb, one.id, *rest)) for one, verb, rest in wanted}
     with sender.turn("close-all"):
-        outcomes = sender.send_all(calls)
-    return [Closing(now, None if now.status == "closed" else _why(outcomes.get(keys[now.id])))
-            for now in escrow.rentals([one.id for one in rentals])]
+        outcomes = sender.send_all(list(calls.values()))
+    return [Closing(now, None if now.status == "closed" else _why(outcomes.get(calls[now.id].key)))
+            for now in escrow.rentals(list(calls))]
 
 
 def _why(outcome: Outcome | None) -> SealtuneError:

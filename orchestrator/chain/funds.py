@@ -15,7 +15,7 @@ from ..domain.money import POL, USDC, Money
 from ..errors import BadInput, Refused
 from ..second_row import Outbox
 from . import codecheck, contracts, fees, networks
-from .bulk import BulkSender, Closing, close_all
+from .bulk import BulkSender, Closing, close_all, close_signed
 from .create2 import Deployed, deploy
 from .escrow import ChainEscrow
 from .networks import Limit, Network
@@ -114,6 +114,10 @@ class Purse:
 
     def close(self, rentals: Sequence[Rental]) -> Sequence[Closing]:
         return close_all(self._rpc, self.escrow, self._sender, rentals)
+
+    def close_signed(self, rentals: Sequence[Rental], signatures: Sequence[str]) -> Sequence[Closing]:
+        """Another wallet's rentals, by its signatures; this one pays the gas."""
+        return close_signed(self._rpc, self.escrow, self._sender, rentals, signatures)
 
     def target(self, text: str) -> str:
         """Where a sweep may go, with its checksum. BadInput for a typing error, or for where money would be lost."""

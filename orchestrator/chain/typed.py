@@ -11,7 +11,7 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..domain.escrow import EscrowFacts, Quote, Ready
 
@@ -28,6 +28,7 @@ _TYPES: Mapping[str, tuple[tuple[str, str], ...]] = {
               ("validUntil", "uint64"), ("salt", "bytes32")),
     "Ready": (("rentalId", "bytes32"), ("host", "string"), ("port", "uint16"), ("user", "string"),
               ("hostKeys", "string[]"), ("accessHash", "bytes32"), ("notBefore", "uint64"), ("salt", "bytes32")),
+    "End": (("id", "bytes32"), ("reportDigest", "bytes32")),
     "ApiRequest": (("method", "string"), ("path", "string"), ("bodyHash", "bytes32"), ("rentalId", "bytes32"),
                    ("issuedAt", "uint64"), ("nonce", "bytes32")),
 }
@@ -47,17 +48,45 @@ class ApiRequest:
     nonce: str
 
 
-def message(facts: EscrowFacts, value: Quote | Ready | ApiRequest) -> SignableMessage:
+@dataclass(frozen=True, slots=True)
+class End:
+    """What a renter signs so that anyone may end its rental."""
+
+    id: str
+    reportDigest: str
+
+
+Value: TypeAlias = Quote | Ready | ApiRequest | End
+
+
+def message(facts: EscrowFacts, value: Value) -> SignableMessage:
     """The value as it is signed. ValueError for what does not fit the types (a quote comes from a stranger)."""
     from eth_account.messages import encode_typed_data
 
+    return encode_typed_data(_domain(facts), _types(value), _fields(value))
+
+
+def document(facts: EscrowFacts, value: Value) -> dict[str, Any]:
+    """The same, as a browser's wallet takes it."""
+    domain_types = [{"name": n, "type": k} for n, k in (("name", "string"), ("version", "string"), ("chainId", "uint256"),
+                                                        ("verifyingContract", "address"))]
+    return {"types": {"EIP712Domain": domain_types, **_types(value)}, "primaryType": type(value).__name__,
+            "domain": _domain(facts), "message": _fields(value)}
+
+
+def _domain(facts: EscrowFacts) -> dict[str, Any]:
+    return {"name": DOMAIN_NAME, "version": DOMAIN_VERSION, "chainId": facts.chain_id,
+            "verifyingContract": _checked("escrow", "address", facts.escrow)}
+
+
+def _types(value: Value) -> dict[str, list[dict[str, str]]]:
     name = type(value).__name__
-    fields = {f.name: _checked(f.name, kind, getattr(value, f.name))
-              for f, (_, kind) in zip(dataclasses.fields(value), _TYPES[name], strict=True)}
-    domain = {"name": DOMAIN_NAME, "version": DOMAIN_VERSION, "chainId": facts.chain_id,
-              "verifyingContract": _checked("escrow", "address", facts.escrow)}
-    types = {name: [{"name": field, "type": kind} for field, kind in _TYPES[name]]}
-    return encode_typed_data(domain, types, fields)
+    return {name: [{"name": field, "type": kind} for field, kind in _TYPES[name]]}
+
+
+def _fields(value: Value) -> dict[str, Any]:
+    return {f.name: _checked(f.name, kind, getattr(value, f.name))
+            for f, (_, kind) in zip(dataclasses.fields(value), _TYPES[type(value).__name__], strict=True)}
 
 
 def digest(signable: SignableMessage) -> str:

@@ -12,7 +12,8 @@ from ..domain.escrow import Rental
 from ..domain.event import Kind
 from ..domain.lease import Lease
 from ..domain.money import USDC, Money
-from ..errors import BadInput, NoSuchRun
+from ..errors import BadInput, NoSuchRun, Refused
+from .desk import ask, note
 
 if TYPE_CHECKING:
     from ..chain.bulk import Closing
@@ -41,19 +42,37 @@ def find(desk: Desk, purse: Purse, name: str) -> Rental:
     return rental
 
 
-def chosen(desk: Desk, purse: Purse, names: Sequence[str], all_: bool) -> Sequence[Rental]:
-    """Of the open ones: those named, or all that no run here knows. A run's own rental is left to `sealtune end`."""
+def chosen(desk: Desk, purse: Purse, names: Sequence[str], all_: bool, signed: bool) -> Sequence[Rental]:
+    """Of the open ones: those named, or all that no run here knows. A run's own rental is left to `sealtune end`.
+    `signed`: only what can be ended by a signature, which is what has begun."""
     if all_ == bool(names):
         raise BadInput("name rentals, or say --all", hint="sealtune escrow open")
     ours = {id: run for run, _, id in known(desk)}
     if all_:
-        return [r for r in purse.escrow.open_rentals() if r.id not in ours]
+        return _begun([r for r in purse.escrow.open_rentals() if r.id not in ours], signed)
     found = [find(desk, purse, name) for name in names]
     for one in found:
         if one.id in ours:
             raise BadInput(f"run {ours[one.id]} holds {one.id}: it is wiped before it is ended",
                            hint=f"sealtune end {ours[one.id]}")
-    return [one for one in {r.id: r for r in found}.values() if one.status != "closed"]
+    return _begun([one for one in {r.id: r for r in found}.values() if one.status != "closed"], signed)
+
+
+def must_agree(found: Sequence[Rental], yes: bool) -> None:
+    """Shows what would be ended; Refused unless the person says so."""
+    show_open(found, err=True)
+    if found and not yes and ask(f"end these {len(found)}, unwiped? [y/N] ").lower() not in ("y", "yes"):
+        raise Refused("nothing was ended", hint="sealtune escrow open")
+
+
+def _begun(found: Sequence[Rental], signed: bool) -> Sequence[Rental]:
+    if not signed:
+        return found
+    for one in found:
+        if one.status not in ("active", "expired"):
+            note(f"{one.id} has not begun: only its own key takes it back, and after "
+                 f"{_time(one.start_by)} anyone does: sealtune escrow end {one.id}")
+    return [one for one in found if one.status in ("active", "expired")]
 
 
 def known(desk: Desk) -> Iterator[tuple[str, str, str]]:

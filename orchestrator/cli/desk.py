@@ -68,9 +68,10 @@ class Desk:
         at = None if lab else wiring.open_place(self.settings)
         return at or self.lab(said=lab)
 
-    def purse(self, place: Place, key: bool = False, file: Path | None = None) -> Purse:
-        """The wallet there; `key`: opened, to sign with. `file`: a password file that goes before the settings' one."""
-        return wiring.purse(self.settings, place, partial(unlock, file=file or place.password_file) if key else None)
+    def purse(self, place: Place, key: bool = False, file: Path | None = None, of: str = "") -> Purse:
+        """The wallet there; `key`: opened, to sign with. `file`: a password file that goes before the settings' one.
+        `of`: another account, only to look at."""
+        return wiring.purse(self.settings, place, partial(unlock, file=file or place.password_file) if key else None, of)
 
     def keystore(self) -> Path:
         """Where the person's own wallet is, or will be."""

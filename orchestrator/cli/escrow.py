@@ -5,11 +5,13 @@ from pathlib import Path
 
 import typer
 
+from .. import wiring
 from .options import JSON, LAB, PASSWORD_FILE, YES
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The escrow contract, seen from the chain alone.")
 NAMES = typer.Argument(None, metavar="[RENTAL]...", help="As `escrow open` shows them.")
 ALL = typer.Option(False, "--all", help="Every open rental of this wallet that no run on this machine knows.")
+BROWSER = typer.Option(False, "--browser", help="The wallet in your browser signs; this machine's only pays the gas.")
 
 
 @app.command("show")
@@ -46,23 +48,24 @@ def open_(lab: bool = LAB, json: bool = JSON) -> None:
 
 @app.command("end")
 def end(rentals: list[str] = NAMES, all_: bool = ALL, lab: bool = LAB,
-        password_file: Path | None = PASSWORD_FILE, yes: bool = YES, json: bool = JSON) -> None:
+        browser: bool = BROWSER, password_file: Path | None = PASSWORD_FILE, yes: bool = YES, json: bool = JSON) -> None:
     """End rentals on the chain alone, many at a time.
 
     For a laptop that lost its journal. Nothing is wiped and no report is made; for a run of this machine: sealtune end.
     """
-    from ..errors import Refused
-    from .deposits import chosen, closing_tree, show_closing, show_open
-    from .desk import Desk, ask
+    from .browser import show_page
+    from .deposits import chosen, closing_tree, must_agree, show_closing
+    from .desk import Desk
     from .render import show_json
 
     desk = Desk.open(yes)
     place = desk.money(lab)
-    found = chosen(desk, desk.purse(place), rentals or [], all_)
-    show_open(found, err=True)
-    if found and not yes and ask(f"end these {len(found)}, unwiped? [y/N] ").lower() not in ("y", "yes"):
-        raise Refused("nothing was ended", hint="sealtune escrow open")
-    closings = desk.purse(place, key=True, file=password_file).close(found) if found else []
+    theirs = wiring.browser(place, show_page) if browser else None
+    found = chosen(desk, desk.purse(place, of=theirs.address if theirs else ""), rentals or [], all_, signed=browser)
+    must_agree(found, yes)
+    signatures = theirs.sign_ends(found) if theirs and found else None
+    payer = desk.purse(place, key=True, file=password_file) if found else None
+    closings = [] if payer is None else payer.close(found) if signatures is None else payer.close_signed(found, signatures)
     if json:
         show_json(closing_tree(closings))
     else:

@@ -153,6 +153,18 @@ def test_open_rentals_from_the_wallet_alone(funded: Own) -> None:
         funded.said("escrow", "show", wrong, code=10)
 
 
+def test_ended_by_the_wallet_in_the_browser(funded: Own) -> None:
+    """The key stays there; this machine's wallet, the lab's here, pays the gas."""
+    rental, key = funded.rent(), funded.laptop.folder / "browser.key"
+    key.touch(0o600)
+    key.write_text(bytes(Account.decrypt(json.loads((funded.laptop.state / "wallet.json").read_text()), PASSWORD)).hex())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BROWSER", f"{sys.executable} -m tests.fakes.browser {key} %s")
+        done = funded.said("escrow", "end", "--all", "--browser", "--lab", "--yes", "--json")
+    assert [(r["id"], r["closed_by"], r["outcome"]) for r in done.tree["ended"]] == [(rental.id, "renter", "ended")]
+    assert done.err.count("open this page in the browser that has your wallet: http://127.0.0.1:") == 2
+
+
 def test_the_labs_own_wallet_and_escrow(own: Own) -> None:
     assert own("wallet", "show", "--lab")["address"] == own.lab.money.renter.address
     checks = own("escrow", "verify", "--lab")["checks"]
