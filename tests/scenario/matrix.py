@@ -12,7 +12,8 @@ from orchestrator.domain.names import Reason
 from orchestrator.errors import Detached, Interrupted, SealtuneError, StillOwed, StopRun
 from orchestrator.rental import release_all, run
 from orchestrator.task import Leaving, Task
-from tests.fakes.world import JOB_SECONDS, Killed, World, house
+from tests.fakes.laptop import house
+from tests.fakes.world import JOB_SECONDS, Killed, World
 
 
 def task(cap: int = 5_000_000) -> Task:

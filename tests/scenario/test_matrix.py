@@ -7,7 +7,8 @@ import pytest
 
 from orchestrator.errors import Detached, Interrupted, SealtuneError, StillOwed
 from orchestrator.rental import run
-from tests.fakes.world import Killed, World, house
+from tests.fakes.laptop import house
+from tests.fakes.world import Killed, World
 from tests.scenario.matrix import CASES, SHORT, Case, check, one, strikes, task
 
 pytestmark = pytest.mark.noleak

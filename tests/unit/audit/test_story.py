@@ -21,7 +21,8 @@ from orchestrator.rental import run
 from orchestrator.vault.controller import controller_key, controller_public
 from orchestrator.vault.vault import FileVault
 from tests.fakes.audited import wiped
-from tests.fakes.world import FakeClock, FakeNode, FakeNodes, World, house
+from tests.fakes.laptop import house
+from tests.fakes.world import FakeClock, FakeNode, FakeNodes, World
 from tests.scenario.matrix import CASES, Case, task
 
 pytestmark = pytest.mark.evidence

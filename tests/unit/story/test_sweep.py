@@ -14,7 +14,8 @@ from orchestrator.house import House
 from orchestrator.ports import Market
 from orchestrator.rental import run
 from orchestrator.sweep import Leftover, end_found, end_leaked, found_name, survey
-from tests.fakes.world import FakeClock, FakeMarket, Killed, World, house
+from tests.fakes.laptop import house
+from tests.fakes.world import FakeClock, FakeMarket, Killed, World
 from tests.scenario.matrix import task
 
 pytestmark = pytest.mark.noleak
