@@ -19,8 +19,9 @@ def test_the_demo_learns_and_leaves_nothing(lab: Lab, tmp_path: Path) -> None:
     usdc = lab.usdc
     demo = laptop.begin("demo", "--json")
     run = laptop.in_training(demo, steps=3)
-    rows = [json.loads(line)["messages"][0]["content"] for line in (laptop.state / "demo" / "visits.jsonl").open()]
-    needles = {f"row {n}": rows[n].split("\n")[1].encode() for n in range(0, 900, 30)} | secret_needles(lab, laptop, run)
+    lines = (laptop.state / "demo" / "visits.jsonl").read_text().splitlines()[::30]
+    rows = [json.loads(line)["messages"][0]["content"].splitlines()[-1].encode() for line in lines]
+    needles = {f"row {n}": row for n, row in enumerate(rows)} | secret_needles(lab, laptop, run)
     assert hits(newer_files([lab.sandbox], 0), needles) == []
     result = demo.ended(0).tree
 
