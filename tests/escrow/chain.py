@@ -122,8 +122,8 @@ class Contract:
         except Reverted as refused:
             raise self.explain(refused.arguments[0]) from None
         outputs = self._functions[function]["outputs"]
-        values = decode([_type(o) for o in outputs], answer)
-        named = [_named(o, v) for o, v in zip(outputs, values, strict=True)]
+        values = decode([_type(o) for o in outputs], answer) if answer else ()
+        named = [_named(o, v) for o, v in zip(outputs, values, strict=bool(answer))]
         return named[0] if len(named) == 1 else tuple(named)
 
     def _event(self, topics: list[bytes], data: bytes) -> tuple[str, dict[str, Any]]:

@@ -133,7 +133,7 @@ def test_nothing_else_changes_state() -> None:
     writes = {e["name"] for e in load("RentalEscrow").abi
               if e["type"] == "function" and e["stateMutability"] not in ("view", "pure")}
     assert writes == {"create", "activate", "cancelQuote", "cancel", "reject", "extendTo", "end", "endSigned", "settle",
-                      "withdraw", "withdrawFor"}
+                      "withdraw", "withdrawFor", "createFromBudget", "openBudget", "closeBudget"}
 
 
 def test_no_ether_is_taken() -> None:

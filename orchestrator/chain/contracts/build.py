@@ -21,12 +21,13 @@ from typing import Any
 SOLC = "0.8.35"
 SOLC_SHA512 = "OaP/4zyoKRo2CjqZDxbtkeRlEo6MxP4FLCxntw1Agf9OSoecmwYKoFBSB34UcSKBFBucrTh3Mb0nRoJou62ibw=="
 HERE = Path(__file__).resolve().parent
-SOURCES = ("IRentalEscrow.sol", "OpenRentals.sol", "RentalEscrow.sol", "Signatures.sol")
+SOURCES = ("Budgets.sol", "IRentalEscrow.sol", "Purse.sol", "Records.sol", "RentalEscrow.sol", "Signatures.sol")
 ARTEFACT = HERE / "RentalEscrow.json"
 # cancun is as much as the contract needs; cancun, prague and osaka give the same bytes.
 SETTINGS: dict[str, Any] = {
     "evmVersion": "cancun",
     "optimizer": {"enabled": True, "runs": 10_000},
+    "viaIR": True,
     "metadata": {"bytecodeHash": "ipfs", "appendCBOR": True},
     "outputSelection": {
         "*": {"*": ["abi", "evm.bytecode.object", "evm.deployedBytecode.object",
