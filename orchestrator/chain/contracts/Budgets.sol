@@ -99,10 +99,14 @@ abstract contract Budgets is Purse {
         b.left -= uint96(amount);
     }
 
-    /// @dev The key that may act for the owner on what the budget of this number paid for; 0 if there is none.
-    function _sessionOf(address owner, uint16 number) internal view returns (address) {
+    /// @dev Whether this key may act for the owner on what the budget of this number paid for. Number 0 is none.
+    function _isSession(address who, address owner, uint16 number) internal view returns (bool) {
         Budget storage b = _budgets[owner];
-        return number != 0 && number == b.number ? b.session : address(0);
+        return number != 0 && number == b.number && who == b.session;
+    }
+
+    function _sessionOf(address owner) internal view returns (address) {
+        return _budgets[owner].session;
     }
 
     function _contains(address[] calldata list, address wanted) private pure returns (bool) {

@@ -102,7 +102,7 @@ contract RentalEscrow is Budgets {
         // Checks.
         Records.Record storage r = _in(id, State.Active);
         bool bySession = msg.sender != r.renter;
-        if (bySession && msg.sender != _sessionOf(r.renter, r.budget)) revert NotAllowed(msg.sender);
+        if (bySession && !_isSession(msg.sender, r.renter, r.budget)) revert NotAllowed(msg.sender);
         (uint256 startedAt, uint256 endsAt) = (r.startedAt, r.endsAt());
         if (block.timestamp >= endsAt) revert TooLate(endsAt - 1, block.timestamp);
         _checkSeconds(totalSeconds, uint256(r.fundedSeconds) + 1, r.maxSeconds);
@@ -158,8 +158,9 @@ contract RentalEscrow is Budgets {
     function endSigned(bytes32 id, bytes32 reportDigest, bytes calldata signature) external nonReentrant {
         Records.Record storage r = _in(id, State.Active);
         bytes32 digest = endDigest(id, reportDigest);
+        address session = _sessionOf(r.renter);
         bool signed = Signatures.signedBy(r.renter, digest, signature)
-            || Signatures.signedBy(_sessionOf(r.renter, r.budget), digest, signature);
+            || (_isSession(session, r.renter, r.budget) && Signatures.signedBy(session, digest, signature));
         if (!signed) revert BadSignature(r.renter);
 
         _closeByTime(id, r, Party.Renter, reportDigest);
@@ -243,7 +244,7 @@ contract RentalEscrow is Budgets {
     function _caller(Records.Record storage r) private view returns (Party) {
         if (msg.sender == r.renter) return Party.Renter;
         if (msg.sender == r.provider) return Party.Provider;
-        return msg.sender == _sessionOf(r.renter, r.budget) ? Party.Renter : Party.Anyone;
+        return _isSession(msg.sender, r.renter, r.budget) ? Party.Renter : Party.Anyone;
     }
 
     function _checkQuote(Quote calldata quote, bytes calldata signature) private view returns (bytes32 digest) {

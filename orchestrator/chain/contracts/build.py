@@ -62,15 +62,15 @@ def fetch_solc(folder: Path) -> Path:
     return path
 
 
-def compile_sources(soljson: Path, sources: dict[str, str]) -> Any:
-    """Standard JSON in, standard JSON out. A warning is an error."""
+def compile_sources(soljson: Path, sources: dict[str, str], folder: Path | None = None, warn: bool = True) -> Any:
+    """Standard JSON in, standard JSON out, both in `folder` or beside the compiler. With `warn` a warning is an error."""
     request = {"language": "Solidity", "sources": {n: {"content": t} for n, t in sources.items()}, "settings": SETTINGS}
-    folder = soljson.parent
+    folder = folder or soljson.parent
     (folder / "input.json").write_text(json.dumps(request), encoding="utf-8")
     command = ["node", "-e", RUN_SOLC, str(soljson), str(folder / "input.json"), str(folder / "output.json")]
     subprocess.run(command, check=True, timeout=300)
     output = json.loads((folder / "output.json").read_text(encoding="utf-8"))
-    problems = [e["formattedMessage"] for e in output.get("errors", [])]
+    problems = [e["formattedMessage"] for e in output.get("errors", []) if warn or e["severity"] == "error"]
     if problems:
         raise SystemExit("\n".join(problems))
     return output
