@@ -45,7 +45,8 @@ def write_code(folder: Path, escrow: bytes) -> None:
 
 def run(project: Path, *arguments: str, limit_s: int = 300) -> subprocess.CompletedProcess[str]:
     command = [str(tools.FORGE), *arguments, "--root", str(project)]
-    return subprocess.run(command, cwd=project, env=environment(), capture_output=True, text=True, timeout=limit_s, check=False)
+    return subprocess.run(command, cwd=project, env=environment(), capture_output=True, text=True, timeout=limit_s,
+                          check=False)
 
 
 def environment() -> dict[str, str]:
@@ -61,8 +62,19 @@ def proof(folder: Path) -> Path:
     for name in build.SOURCES:
         shutil.copy(SOURCES / name, folder / "src")
     shutil.copy(HERE / "proof" / "Proof.t.sol", folder / "test")
-    runs = build.SETTINGS["optimizer"]["runs"]
-    (folder / "foundry.toml").write_text(
-        "[profile.default]\nlibs = []\nevm_version = \"cancun\"\nvia_ir = true\noptimizer = true\n"
-        f"optimizer_runs = {runs}\nast = true\nextra_output = [\"storageLayout\", \"metadata\"]\n", encoding="utf-8")
+    (folder / "foundry.toml").write_text(_PROOF.format(runs=build.SETTINGS["optimizer"]["runs"]), encoding="utf-8")
     return folder
+
+
+_PROOF = """[profile.default]
+libs = []
+evm_version = "cancun"
+via_ir = true
+optimizer = true
+optimizer_runs = {runs}
+ast = true
+extra_output = ["storageLayout", "metadata"]
+
+[lint]
+lint_on_build = false
+"""
