@@ -101,7 +101,10 @@ _WORDS: Mapping[str, tuple[type[NothingMade], Callable[..., str]]] = {
     "BadSeconds": (NothingMade, lambda asked, least, most: f"{asked} s of rental where {least} to {most} are possible"),
     "BadFee": (OfferGone, lambda bps, to: f"the quote's fee of {bps / 100:.2f} % to {to} is not allowed"),
     "AboveMaximum": (NothingMade, lambda amount, most: f"it would cost {amount} base units, {most} were allowed"),
-    "BadDeposit": (NothingMade, lambda asked, got: f"the token delivered {got} base units instead of {asked}"),
+    "BadDeposit": (NothingMade, lambda owed, has: f"the escrow would owe {owed} base units and have {has}"),
     "TransferFailed": (NothingMade, lambda who, amount: f"the token refuses to move {amount} base units of {who}"),
+    "BudgetIsOpen": (NothingMade, lambda who: f"{who} has an open budget already"),
+    "NoBudget": (NothingMade, lambda who: f"{who} has no open budget"),
+    "BadProviders": (NothingMade, lambda: "the providers are not those that the budget was signed for"),
     "NothingToWithdraw": (NothingMade, lambda who: f"the escrow holds nothing for {who}"),
 }

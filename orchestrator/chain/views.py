@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..domain.escrow import ZERO_ADDRESS, Rental
+from ..domain.escrow import Rental
 
 _FUNDED, _ACTIVE, _CLOSED = 1, 2, 3
+_PARTIES = ("", "renter", "provider", "anyone")
 _OUTCOMES = ("", "cancelled", "no-show", "rejected", "abandoned", "ended", "expired")
 
 
@@ -24,7 +25,7 @@ def rental(id: str, raw: Any, now: int) -> Rental:
         seconds=raw.fundedSeconds, max_seconds=raw.maxSeconds, created_at=raw.createdAt, start_by=raw.startBy,
         started_at=started, ends_at=raw.endsAt, inspect_until=started + raw.inspectionSeconds if started else 0,
         access_hash=_hex(raw.accessHash), ready_hash=_hex(raw.readyHash), closed_at=raw.closedAt,
-        closed_by=_who(raw), outcome=_OUTCOMES[raw.outcome], paid=raw.paid, fee=raw.fee, refunded=raw.refunded,
+        closed_by=_PARTIES[raw.closedBy], outcome=_OUTCOMES[raw.outcome], paid=raw.paid, fee=raw.fee, refunded=raw.refunded,
         report_digest=_hex(raw.reportDigest))
 
 
@@ -40,12 +41,6 @@ def _accrued(raw: Any, now: int) -> int:
     if raw.state != _ACTIVE:
         return int(raw.paid + raw.fee)
     return int(raw.pricePerHour * max(0, min(now, raw.endsAt) - raw.startedAt) // 3600)
-
-
-def _who(raw: Any) -> str:
-    if raw.closedBy == ZERO_ADDRESS:
-        return ""
-    return {raw.renter: "renter", raw.provider: "provider"}.get(raw.closedBy, "anyone")
 
 
 def _hex(value: bytes) -> str:

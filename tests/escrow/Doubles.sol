@@ -43,6 +43,18 @@ contract OddToken {
         return _move(from, to, amount);
     }
 
+    function receiveWithAuthorization(
+        address from,
+        address to,
+        uint256 amount,
+        uint256,
+        uint256,
+        bytes32,
+        bytes calldata
+    ) external {
+        _move(from, to, amount);
+    }
+
     function _move(address from, address to, uint256 amount) private returns (bool) {
         if (habit == Habit.ReturnsFalse) return false;
         if (habit == Habit.Reverts) revert("no");

@@ -29,6 +29,8 @@ class Reverted(Exception):
 
 
 class Chain:
+    calls = 0                            # of all chains in this process: what a long test has done
+
     def __init__(self) -> None:
         environment = pyrevm.Env(cfg=pyrevm.CfgEnv(chain_id=CHAIN_ID))
         self._evm = pyrevm.EVM(spec_id="CANCUN", env=environment)
@@ -74,6 +76,7 @@ class Chain:
 
     def _call(self, sender: str, to: str, data: bytes, **how: Any) -> bytes:
         self._evm.reset_transient_storage()
+        Chain.calls += 1
         try:
             return bytes(self._evm.message_call(sender, to, data, **how))
         except RuntimeError as error:
@@ -122,8 +125,8 @@ class Contract:
         except Reverted as refused:
             raise self.explain(refused.arguments[0]) from None
         outputs = self._functions[function]["outputs"]
-        values = decode([_type(o) for o in outputs], answer)
-        named = [_named(o, v) for o, v in zip(outputs, values, strict=True)]
+        values = decode([_type(o) for o in outputs], answer) if answer else ()
+        named = [_named(o, v) for o, v in zip(outputs, values, strict=bool(answer))]
         return named[0] if len(named) == 1 else tuple(named)
 
     def _event(self, topics: list[bytes], data: bytes) -> tuple[str, dict[str, Any]]:

@@ -30,11 +30,14 @@ from .world import (
     PROVIDER,
     PURSE,
     RENTER,
+    SESSION,
     STRANGER,
     ZERO,
     Person,
     Quote,
+    Terms,
     World,
+    list_hash,
 )
 
 people = st.sampled_from(PEOPLE)
@@ -46,11 +49,13 @@ digests = st.sampled_from([bytes([n]) * 32 for n in range(4)])
 jitter = st.sampled_from([-1, 0, 1])
 which = st.integers(0, 23)                                # one of the rentals, see `some`
 roomy = st.sampled_from([0, 0, 0, 0, 0, 1, -1])          # what is allowed beyond the price: mostly just enough
+lists = st.sampled_from([(), (PROVIDER.address,), (OTHER_PROVIDER.address, PROVIDER.address)])
 someone = st.sampled_from([None, None, None, None, *PEOPLE])   # None: whoever may
 
 
 class EscrowMachine(RuleBasedStateMachine):
     quotes: Bundle[Quote] = Bundle("quotes")
+    orders: Bundle[Terms] = Bundle("orders")
 
     @initialize(prices=st.tuples(prices, prices, prices), fee=st.sampled_from([0, 250, 1500]))
     def start(self, prices: tuple[int, ...], fee: int) -> None:
@@ -92,7 +97,7 @@ class EscrowMachine(RuleBasedStateMachine):
         self.both(
             lambda: self.escrow.send(caller, "create", name, quote.tuple(), signer.sign(digest), seconds, at_most,
                                      access),
-            lambda: self.model.create(id, name, quote, digest, forger is None, seconds, at_most, access, caller))
+            lambda: self.model.create(id, name, quote, forger is None, seconds, at_most, access, caller))
 
     @rule(renter=renters, provider=providers, price=prices, fee=st.sampled_from([0, 0, 1, 250, 1500]),
           inspection=st.sampled_from([0, 900, 900, 5000]), seconds=st.integers(60, 7200),
@@ -111,6 +116,59 @@ class EscrowMachine(RuleBasedStateMachine):
         if id in self.model.rentals and not waits:
             self.activate(id, quote.provider, b"\x02" * 32)
 
+    # ---- budgets ------------------------------------------------------------------------------------------
+
+    @rule(target=orders, owner=renters, session=st.sampled_from([SESSION, SESSION, STRANGER, PROVIDER]),
+          cap=st.sampled_from([0, 1, 400_000, 3_000_000, 2**95]), price=st.sampled_from([0, 400_000, 2**96 - 1]),
+          wait=st.sampled_from([-1, 0, 1, 3600, 86_400]), providers=lists)
+    def order(self, owner: Person, session: Person, cap: int, price: int, wait: int,
+              providers: tuple[str, ...]) -> Terms:
+        return self.world.terms(
+            owner=owner.address, session=session.address, cap=cap, maxPricePerHour=price, expiry=self.model.now + wait,
+            providersHash=list_hash(providers) if providers else bytes(32))
+
+    @rule(order=orders, forger=st.sampled_from([None] * 8 + [STRANGER]), sender=people)
+    def open_budget(self, order: Terms, forger: Person | None, sender: Person) -> None:
+        signer = forger or next(p for p in PEOPLE if p.address == order.owner)
+        self.both(lambda: self.world.open_budget(order, signer=signer, sender=sender),
+                  lambda: self.model.open_budget(order, self.world.budget_digest(order), forger is None))
+
+    @rule(owner=renters, caller=st.sampled_from([None, None, SESSION, *PEOPLE]))
+    def close_budget(self, owner: Person, caller: Person | None) -> None:
+        by = (caller or owner).address
+        self.both(lambda: self.escrow.send(by, "closeBudget", owner.address),
+                  lambda: self.model.close_budget(owner.address, by))
+
+    @rule(owner=renters, provider=providers, price=st.sampled_from([400_000, 123_457, 0, 1, 400_001]),
+          seconds=st.integers(60, 7200), fresh=st.sampled_from([True, True, True, False]), listed=lists, slack=roomy,
+          caller=someone, forger=st.sampled_from([None] * 8 + [STRANGER]), waits=st.booleans())
+    def session_rents(self, owner: Person, provider: Person, price: int, seconds: int, fresh: bool,
+                      listed: tuple[str, ...], slack: int, caller: Person | None, forger: Person | None,
+                      waits: bool) -> None:
+        quote = self.world.quote(renter=owner.address, provider=provider.address, pricePerHour=price)
+        self.keys += fresh
+        name, signature = self.keys.to_bytes(32, "big"), (forger or provider).sign(self.world.digest(quote))
+        by = caller.address if caller else self.model.budgets.get(owner.address, m.Budget()).session
+        at_most = max(0, m.price_ahead(price, seconds) + slack)
+        id = self.world.id_of(owner.address, name)
+        self.both(
+            lambda: self.escrow.send(by, "createFromBudget", name, quote.tuple(), signature, seconds, at_most,
+                                     b"\x01" * 32, listed),
+            lambda: self.model.create_from_budget(id, name, quote, forger is None, seconds, at_most, b"\x01" * 32,
+                                                  listed, by))
+        if id in self.model.rentals and not waits:
+            self.activate(id, quote.provider, b"\x02" * 32)
+
+    @rule(wait=st.sampled_from([3600, 86_400]), cap=st.sampled_from([400_000, 3_000_000]), owner=renters,
+          provider=providers, seconds=st.integers(60, 7200))
+    def budget_and_rental(self, wait: int, cap: int, owner: Person, provider: Person, seconds: int) -> None:
+        """The usual beginning in one step."""
+        order = self.world.terms(owner=owner.address, cap=cap, expiry=self.model.now + wait)
+        self.open_budget(order, None, STRANGER)
+        self.session_rents(owner, provider, 400_000, seconds, True, (), 0, None, None, False)
+
+    # ---- running and closing ------------------------------------------------------------------------------
+
     @rule(which=which, caller=someone, ready=digests)
     def activate_one(self, which: int, caller: Person | None, ready: bytes) -> None:
         id = self.some(which)
@@ -124,7 +182,7 @@ class EscrowMachine(RuleBasedStateMachine):
     def cancel_quote(self, quote: Quote, caller: Person | None) -> None:
         by = caller.address if caller else quote.provider
         self.both(lambda: self.escrow.send(by, "cancelQuote", quote.tuple()),
-                  lambda: self.model.cancel_quote(quote, self.world.digest(quote), by))
+                  lambda: self.model.cancel_quote(quote, by))
 
     @rule(which=which, more=st.one_of(st.sampled_from([0, 1, 2, 3599, 3601]), st.integers(1, 40_000), st.none()),
           slack=roomy, caller=someone)
@@ -132,12 +190,12 @@ class EscrowMachine(RuleBasedStateMachine):
         id = self.some(which)
         r = self.model.rentals[id]
         total = r.maxSeconds if more is None else min(r.fundedSeconds + more, 2**32 - 1)
-        by = caller.address if caller else r.renter
+        by = caller.address if caller else self.model.session(r) or r.renter
         at_most = max(0, m.price_ahead(r.pricePerHour, total) - r.deposit + slack)
         self.both(lambda: self.escrow.send(by, "extendTo", id, total, at_most),
                   lambda: self.model.extend_to(id, total, at_most, by))
 
-    @rule(which=which, caller=st.sampled_from([RENTER, RENTER, OTHER_RENTER, *PEOPLE]))
+    @rule(which=which, caller=st.sampled_from([RENTER, SESSION, OTHER_RENTER, *PEOPLE]))
     def cancel(self, which: int, caller: Person) -> None:
         id = self.some(which)
         self.both(lambda: self.escrow.send(caller.address, "cancel", id),
@@ -150,13 +208,13 @@ class EscrowMachine(RuleBasedStateMachine):
         self.both(lambda: self.escrow.send(by, "reject", id, reason, evidence),
                   lambda: self.model.reject(id, reason, evidence, by))
 
-    @rule(which=which, report=digests, caller=st.sampled_from([RENTER, PROVIDER, *PEOPLE]))
+    @rule(which=which, report=digests, caller=st.sampled_from([RENTER, SESSION, PROVIDER, *PEOPLE]))
     def end(self, which: int, report: bytes, caller: Person) -> None:
         id = self.some(which)
         self.both(lambda: self.escrow.send(caller.address, "end", id, report),
                   lambda: self.model.end(id, report, caller.address))
 
-    @rule(which=which, report=digests, signer=st.sampled_from([RENTER, RENTER, *PEOPLE]), sender=people)
+    @rule(which=which, report=digests, signer=st.sampled_from([RENTER, SESSION, *PEOPLE]), sender=people)
     def end_signed(self, which: int, report: bytes, signer: Person, sender: Person) -> None:
         id = self.some(which)
         signature = signer.sign(self.world.end_digest(id, report))
@@ -187,6 +245,10 @@ class EscrowMachine(RuleBasedStateMachine):
         r = self.model.rentals[id]
         edges = {"startBy": r.startBy, "endsAt": r.endsAt, "inspection": r.startedAt + r.inspectionSeconds}
         self.warp(max(self.model.now, edges[moment] + off))
+
+    @rule(owner=renters, off=jitter)
+    def time_comes_to_a_budgets_end(self, owner: Person, off: int) -> None:
+        self.warp(max(self.model.now, self.model.budgets.get(owner.address, m.Budget()).expiry + off))
 
     @rule(amount=st.sampled_from([1, 10**6]))
     def donate(self, amount: int) -> None:
@@ -231,6 +293,11 @@ class EscrowMachine(RuleBasedStateMachine):
             assert self.escrow.read("accruedOf", id) == wanted.accrued(self.model.now)
 
     @invariant()
+    def every_budget_is_the_models(self) -> None:
+        for p in (RENTER, OTHER_RENTER):
+            assert vars(self.escrow.read("budgetOf", p.address)) == asdict(self.model.budgets.get(p.address, m.Budget()))
+
+    @invariant()
     def open_lists_are_what_is_open(self) -> None:
         for p in (RENTER, OTHER_RENTER, PROVIDER, OTHER_PROVIDER):
             for as_provider in (False, True):
@@ -249,6 +316,8 @@ class EscrowMachine(RuleBasedStateMachine):
                 self.escrow.send(STRANGER.address, "cancel" if r.state == m.FUNDED else "settle", id)
                 close = self.model.cancel if r.state == m.FUNDED else self.model.settle
                 close(id, STRANGER.address)
+        for p in PEOPLE:
+            self.close_budget(p, STRANGER)
         assert self.escrow.read("held") == 0
         self.open_lists_are_what_is_open()
         self.thaw_everyone()

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from .world import NOTHING, ZERO, Quote
+from .world import NOTHING, ZERO, Quote, Terms, list_hash
 
 NONE, FUNDED, ACTIVE, CLOSED = range(4)
+NOBODY, BY_RENTER, BY_PROVIDER, BY_ANYONE = range(4)
 CANCELLED, NO_SHOW, REJECTED, ABANDONED, ENDED, EXPIRED = range(1, 7)
 STATUS_NONE, STATUS_FUNDED, STATUS_NO_SHOW, STATUS_ACTIVE, STATUS_EXPIRED, STATUS_CLOSED = range(6)
 
@@ -35,14 +36,12 @@ class Rental:
     createdAt: int
     startBy: int
     deposit: int
-    offerId: bytes
-    specHash: bytes
     accessHash: bytes
+    budget: int = 0
     state: int = FUNDED
     outcome: int = 0
     reason: int = 0
-    refundCredited: bool = False
-    closedBy: str = ZERO
+    closedBy: int = NOBODY
     closedAt: int = 0
     startedAt: int = 0
     endsAt: int = 0
@@ -78,12 +77,24 @@ def check(fine: bool, otherwise: str) -> None:
 
 
 @dataclass
+class Budget:
+    session: str = ZERO
+    left: int = 0
+    maxPricePerHour: int = 0
+    expiry: int = 0
+    number: int = 0
+    providersHash: bytes = NOTHING
+
+
+@dataclass
 class Model:
     escrow: str
     now: int
     balances: Counter[str]
     rentals: dict[bytes, Rental] = field(default_factory=dict)
-    spent: set[bytes] = field(default_factory=set)
+    spent: set[tuple[str, bytes]] = field(default_factory=set)
+    budgets: dict[str, Budget] = field(default_factory=dict)
+    authorizations: set[bytes] = field(default_factory=set)
     credit: Counter[str] = field(default_factory=Counter)
     donated: int = 0
     paused: bool = False
@@ -91,23 +102,40 @@ class Model:
 
     # ---- opening ------------------------------------------------------------------------------------------
 
-    def create(self, id: bytes, key: bytes, quote: Quote, digest: bytes, signed: bool, seconds: int, at_most: int,
-               access: bytes, caller: str) -> None:
+    def create(self, id: bytes, key: bytes, quote: Quote, signed: bool, seconds: int, at_most: int, access: bytes,
+               caller: str) -> None:
         check(caller == quote.renter, "NotAllowed")
+        self._check_opening(id, quote, signed, seconds, at_most)
+        self._move(caller, self.escrow, price_ahead(quote.pricePerHour, seconds))
+        self._open(id, key, quote, seconds, access, 0)
+
+    def create_from_budget(self, id: bytes, key: bytes, quote: Quote, signed: bool, seconds: int, at_most: int,
+                           access: bytes, providers: tuple[str, ...], caller: str) -> None:
+        b = self._budget(quote.renter)
+        check(caller == b.session, "NotAllowed")
+        check(quote.pricePerHour <= b.maxPricePerHour, "AboveMaximum")
+        if b.providersHash != NOTHING:
+            check(list_hash(providers) == b.providersHash, "BadProviders")
+            check(quote.provider in providers, "NotAllowed")
+        self._check_opening(id, quote, signed, seconds, at_most)
+        self._draw(b, price_ahead(quote.pricePerHour, seconds))
+        self._open(id, key, quote, seconds, access, b.number)
+
+    def _check_opening(self, id: bytes, quote: Quote, signed: bool, seconds: int, at_most: int) -> None:
         check(id not in self.rentals, "RentalExists")
         check(self.now <= quote.validUntil, "TooLate")
         check(quote.feeBps <= 1500 and (quote.feeBps == 0 or quote.feeRecipient != ZERO), "BadFee")
-        check(digest not in self.spent, "QuoteSpent")
+        check((quote.provider, quote.salt) not in self.spent, "QuoteSpent")
         check(signed, "BadSignature")
         check(max(1, quote.minSeconds) <= seconds <= quote.maxSeconds, "BadSeconds")
-        deposit = price_ahead(quote.pricePerHour, seconds)
-        check(deposit <= at_most, "AboveMaximum")
-        self._move(caller, self.escrow, deposit)
-        self.spent.add(digest)
+        check(price_ahead(quote.pricePerHour, seconds) <= at_most, "AboveMaximum")
+
+    def _open(self, id: bytes, key: bytes, quote: Quote, seconds: int, access: bytes, budget: int) -> None:
+        self.spent.add((quote.provider, quote.salt))
         self.rentals[id] = Rental(
-            key, quote.renter, quote.provider, quote.pricePerHour, quote.feeBps, quote.feeRecipient,
-            quote.inspectionSeconds, seconds, quote.maxSeconds, self.now, self.now + quote.startWindow, deposit,
-            quote.offerId, quote.specHash, access)
+            key, quote.renter, quote.provider, quote.pricePerHour, quote.feeBps,
+            quote.feeRecipient if quote.feeBps else ZERO, quote.inspectionSeconds, seconds, quote.maxSeconds, self.now,
+            self.now + quote.startWindow, price_ahead(quote.pricePerHour, seconds), access, budget)
 
     def activate(self, id: bytes, ready: bytes, caller: str) -> None:
         r = self._in(id, FUNDED)
@@ -116,55 +144,99 @@ class Model:
         r.state, r.readyHash = ACTIVE, ready
         r.startedAt, r.endsAt = self.now, self.now + r.fundedSeconds
 
-    def cancel_quote(self, quote: Quote, digest: bytes, caller: str) -> None:
+    def cancel_quote(self, quote: Quote, caller: str) -> None:
         check(caller == quote.provider, "NotAllowed")
-        check(digest not in self.spent, "QuoteSpent")
-        self.spent.add(digest)
+        check((quote.provider, quote.salt) not in self.spent, "QuoteSpent")
+        self.spent.add((quote.provider, quote.salt))
 
     def extend_to(self, id: bytes, total: int, at_most: int, caller: str) -> None:
         r = self._in(id, ACTIVE)
-        check(caller == r.renter, "NotAllowed")
+        check(caller in (r.renter, self.session(r)), "NotAllowed")
         check(self.now < r.endsAt, "TooLate")
         check(r.fundedSeconds < total <= r.maxSeconds, "BadSeconds")
         extra = price_ahead(r.pricePerHour, total) - r.deposit
         check(extra <= at_most, "AboveMaximum")
-        self._move(caller, self.escrow, extra)
+        if caller == r.renter:
+            self._move(caller, self.escrow, extra)
+        else:
+            self._draw(self._budget(r.renter), extra)
         r.deposit, r.fundedSeconds, r.endsAt = r.deposit + extra, total, r.startedAt + total
+
+    # ---- budgets ------------------------------------------------------------------------------------------
+
+    def open_budget(self, terms: Terms, digest: bytes, signed: bool) -> None:
+        b = self._budget(terms.owner)
+        check(b.expiry == 0, "BudgetIsOpen")
+        check(self.now < terms.expiry, "TooLate")
+        check(not self.paused and not {terms.owner, self.escrow} & self.blacklist, "Error")
+        check(signed and digest not in self.authorizations, "Error")
+        self._move(terms.owner, self.escrow, terms.cap)
+        self.authorizations.add(digest)
+        self.budgets[terms.owner] = Budget(terms.session, terms.cap, terms.maxPricePerHour, terms.expiry, b.number + 1,
+                                           terms.providersHash)
+
+    def close_budget(self, owner: str, caller: str) -> None:
+        b = self._budget(owner)
+        check(b.expiry != 0, "NoBudget")
+        check(self.now >= b.expiry or caller in (owner, b.session), "NotAllowed")
+        left, b.left, b.expiry = b.left, 0, 0
+        self._send_home(owner, left)
+
+    def session(self, r: Rental) -> str | None:
+        """The key that may act for the renter of this rental."""
+        b = self._budget(r.renter)
+        return b.session if r.budget and r.budget == b.number else None
+
+    def _draw(self, b: Budget, amount: int) -> None:
+        check(self.now < b.expiry, "TooLate")
+        check(amount <= b.left, "AboveMaximum")
+        b.left -= amount
+
+    def _budget(self, owner: str) -> Budget:
+        return self.budgets.get(owner, Budget())
 
     # ---- closing ------------------------------------------------------------------------------------------
 
+    def party(self, r: Rental, caller: str) -> int:
+        if caller == r.renter:
+            return BY_RENTER
+        if caller == r.provider:
+            return BY_PROVIDER
+        return BY_RENTER if caller == self.session(r) else BY_ANYONE
+
     def cancel(self, id: bytes, caller: str) -> None:
         r = self._in(id, FUNDED)
-        no_show = self.now > r.startBy
-        check(no_show or caller in (r.renter, r.provider), "NotAllowed")
-        self._close(r, NO_SHOW if no_show else CANCELLED, caller, 0)
+        no_show, by = self.now > r.startBy, self.party(r, caller)
+        check(no_show or by != BY_ANYONE, "NotAllowed")
+        self._close(r, NO_SHOW if no_show else CANCELLED, by, 0)
 
     def reject(self, id: bytes, reason: int, evidence: bytes, caller: str) -> None:
         r = self._in(id, ACTIVE)
-        check(caller == r.renter, "NotAllowed")
+        check(self.party(r, caller) == BY_RENTER, "NotAllowed")
         check(r.inspecting(self.now), "TooLate")
         r.reason, r.reportDigest = reason, evidence
-        self._close(r, REJECTED, caller, 0)
+        self._close(r, REJECTED, BY_RENTER, 0)
 
     def end(self, id: bytes, report: bytes, caller: str) -> None:
         r = self._in(id, ACTIVE)
-        check(caller in (r.renter, r.provider), "NotAllowed")
-        if caller == r.renter:
+        by = self.party(r, caller)
+        check(by != BY_ANYONE, "NotAllowed")
+        if by == BY_RENTER:
             r.reportDigest = report
         elif r.inspecting(self.now) and self.now < r.endsAt:
-            return self._close(r, ABANDONED, caller, 0)
-        return self._close_by_time(r, caller)
+            return self._close(r, ABANDONED, by, 0)
+        return self._close_by_time(r, by)
 
     def end_signed(self, id: bytes, report: bytes, signer: str) -> None:
         r = self._in(id, ACTIVE)
-        check(signer == r.renter, "BadSignature")
+        check(signer in (r.renter, self.session(r)), "BadSignature")
         r.reportDigest = report
-        self._close_by_time(r, signer)
+        self._close_by_time(r, BY_RENTER)
 
     def settle(self, id: bytes, caller: str) -> None:
         r = self._in(id, ACTIVE)
         check(self.now >= r.endsAt, "TooEarly")
-        self._close_by_time(r, caller)
+        self._close_by_time(r, self.party(r, caller))
 
     # ---- money --------------------------------------------------------------------------------------------
 
@@ -179,24 +251,28 @@ class Model:
         self.donated += amount
 
     def held(self) -> int:
-        return sum(r.deposit for r in self.rentals.values() if r.state != CLOSED)
+        deposits = sum(r.deposit for r in self.rentals.values() if r.state != CLOSED)
+        return deposits + sum(b.left for b in self.budgets.values())
 
     def open_of(self, account: str, as_provider: bool) -> set[bytes]:
         return {id for id, r in self.rentals.items()
                 if r.state != CLOSED and account == (r.provider if as_provider else r.renter)}
 
-    def _close_by_time(self, r: Rental, by: str) -> None:
+    def _close_by_time(self, r: Rental, by: int) -> None:
         self._close(r, ENDED if self.now < r.endsAt else EXPIRED, by, r.accrued(self.now))
 
-    def _close(self, r: Rental, outcome: int, by: str, accrued: int) -> None:
+    def _close(self, r: Rental, outcome: int, by: int, accrued: int) -> None:
         r.fee = accrued * r.feeBps // 10_000
         r.paid, r.refunded = accrued - r.fee, r.deposit - accrued
         r.state, r.outcome, r.closedBy, r.closedAt = CLOSED, outcome, by, self.now
+        r.key = r.readyHash = NOTHING
         self.credit[r.provider] += r.paid
         self.credit[r.feeRecipient] += r.fee
-        if r.refunded and not self._push(r.renter, r.refunded):
-            r.refundCredited = True
-            self.credit[r.renter] += r.refunded
+        self._send_home(r.renter, r.refunded)
+
+    def _send_home(self, owner: str, amount: int) -> None:
+        if amount and not self._push(owner, amount):
+            self.credit[owner] += amount
 
     def _in(self, id: bytes, state: int) -> Rental:
         check(id in self.rentals and self.rentals[id].state == state, "WrongState")

@@ -11,19 +11,17 @@ import pytest
 from orchestrator.chain import contracts
 from orchestrator.chain.contracts import build, load, usdc
 
-from . import doubles
+from . import doubles, tools
 from .world import STRANGER, ZERO, World, refused
 
 pytestmark = pytest.mark.money
 FOLDER = Path(contracts.__file__).parent
-TOOLS = Path(__file__).resolve().parents[2] / ".wheels" / "tools"    # filled by `python3 -m tests` while there is a network
 VENDORED = FOLDER / "vendor" / "usdc"
 
 
-@pytest.mark.skipif(not (shutil.which("node") and shutil.which("npm")), reason="node and npm are not installed")
-def test_the_compiler_gives_the_committed_bytes() -> None:
-    TOOLS.mkdir(parents=True, exist_ok=True)
-    soljson = build.fetch_solc(TOOLS)
+@pytest.mark.skipif(not tools.there(), reason="python -m tests.escrow.tools was not run")
+def test_the_compiler_gives_the_committed_bytes(tmp_path: Path) -> None:
+    soljson = Path(shutil.copy(tools.SOLJSON, tmp_path / "soljson.js"))
     assert build.build(soljson) == build.ARTEFACT.read_bytes()
     assert doubles.compiled(soljson) == doubles.COMPILED.read_bytes()
 

@@ -8,7 +8,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from .model import ABANDONED, ACTIVE, CANCELLED, CLOSED, ENDED, EXPIRED, FUNDED, NO_SHOW, REJECTED, price_ahead
+from .model import (
+    ABANDONED,
+    ACTIVE,
+    BY_ANYONE,
+    BY_PROVIDER,
+    BY_RENTER,
+    CANCELLED,
+    CLOSED,
+    ENDED,
+    EXPIRED,
+    FUNDED,
+    NO_SHOW,
+    REJECTED,
+    price_ahead,
+)
 from .world import FEE_TAKER, NOTHING, OTHER_RENTER, PROVIDER, PURSE, RENTER, STRANGER, Person, World, refused
 
 pytestmark = pytest.mark.money
@@ -26,14 +40,16 @@ class Paid:
 def assert_closed(world: World, id: bytes, paid: Paid) -> None:
     """The record, the balances and the sums all say the same."""
     r = world.rental(id)
-    assert (r.state, r.outcome, r.closedBy, r.closedAt) == (CLOSED, paid.outcome, paid.by.address, world.chain.now)
+    by = {RENTER: BY_RENTER, PROVIDER: BY_PROVIDER}.get(paid.by, BY_ANYONE)
+    assert (r.state, r.outcome, r.closedBy, r.closedAt) == (CLOSED, paid.outcome, by, world.chain.now)
+    assert (r.key, r.readyHash) == (NOTHING, NOTHING)
     assert (r.paid, r.fee, r.refunded) == (paid.provider, paid.fee, r.deposit - paid.provider - paid.fee)
     assert world.escrow.read("creditOf", PROVIDER.address) == paid.provider
     assert world.escrow.read("creditOf", FEE_TAKER.address) == paid.fee
     assert world.escrow.read("accruedOf", id) == world.escrow.read("credits") == paid.provider + paid.fee
     assert world.balance(RENTER.address) == PURSE - paid.provider - paid.fee
     assert world.escrow.read("held") == 0
-    assert not r.refundCredited
+    assert world.escrow.read("creditOf", RENTER.address) == 0
 
 
 def end(world: World, id: bytes, by: Person, report: bytes = REPORT) -> None:

@@ -40,7 +40,7 @@ def test_the_deposit_moves_and_everything_is_stored(world: World) -> None:
     assert (r.renter, r.provider) == (RENTER.address, PROVIDER.address)
     assert (r.feeRecipient, r.feeBps) == (FEE_TAKER.address, 250)
     assert (r.createdAt, r.startBy) == (world.chain.now, world.chain.now + 600)
-    assert (r.offerId, r.specHash, r.accessHash) == (quote.offerId, quote.specHash, b"\xac" * 32)
+    assert (r.accessHash, r.budget) == (b"\xac" * 32, 0)
     assert world.balance(world.escrow.address) == world.escrow.read("held") == deposit
     assert world.balance(RENTER.address) == PURSE - deposit
     assert name == "RentalFunded"
@@ -99,9 +99,18 @@ def test_another_renter_has_the_same_key_for_itself(world: World) -> None:
 def test_a_quote_is_used_once(world: World) -> None:
     quote = world.quote()
     world.create(quote)
-    assert world.escrow.read("quoteSpent", world.digest(quote))
+    assert world.escrow.read("quoteSpent", quote.provider, quote.salt)
+    assert not world.escrow.read("quoteSpent", OTHER_PROVIDER.address, quote.salt)
     with refused("QuoteSpent", world.digest(quote)):
         world.create(quote, key=b"\x02" * 32)
+
+
+@pytest.mark.parametrize("other", [0, 254, 256, 2**255])
+def test_a_salt_is_used_once_and_no_other_with_it(world: World, other: int) -> None:
+    world.create(world.quote(salt=(255).to_bytes(32, "big")))
+    world.create(world.quote(salt=other.to_bytes(32, "big")), key=b"\x02" * 32)
+    with refused("QuoteSpent"):
+        world.create(world.quote(salt=(255).to_bytes(32, "big"), pricePerHour=1), key=b"\x03" * 32)
 
 
 def test_a_cancelled_quote_is_not_used_at_all(world: World) -> None:

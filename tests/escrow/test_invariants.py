@@ -5,6 +5,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from .chain import Chain
 from .machine import EscrowMachine
 
 pytestmark = pytest.mark.money
@@ -17,7 +18,9 @@ def play(examples: int, steps: int) -> None:
 
 
 def test_contract_and_model_agree_whatever_people_do() -> None:
-    play(examples=40, steps=40)
+    before = Chain.calls
+    play(examples=60, steps=40)
+    assert Chain.calls - before >= 30_000
 
 
 @pytest.mark.full

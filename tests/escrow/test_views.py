@@ -128,12 +128,24 @@ def test_who_may_call_what(world: World, name: str, caller: Person) -> None:
             world.escrow.send(caller.address, function, id, *arguments)
 
 
+@pytest.mark.parametrize("name", _CALLS)
+def test_the_zero_address_is_nobody(world: World, name: str) -> None:
+    """Nobody can send from it, but a node simulates calls from it: it must not pass for a session that is not there."""
+    wait, (function, *arguments), allowed = _CALLS[name]
+    if STRANGER in allowed:
+        return
+    id = world.create() if wait is None else world.active()
+    world.after(wait or 0)
+    with refused("NotAllowed", ZERO):
+        world.escrow.send(ZERO, function, id, *arguments)
+
+
 def test_nothing_else_changes_state() -> None:
     """A new function must come with a new row in this file."""
     writes = {e["name"] for e in load("RentalEscrow").abi
               if e["type"] == "function" and e["stateMutability"] not in ("view", "pure")}
     assert writes == {"create", "activate", "cancelQuote", "cancel", "reject", "extendTo", "end", "endSigned", "settle",
-                      "withdraw", "withdrawFor"}
+                      "withdraw", "withdrawFor", "createFromBudget", "openBudget", "closeBudget"}
 
 
 def test_no_ether_is_taken() -> None:

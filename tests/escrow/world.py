@@ -1,10 +1,13 @@
 """Circle's token behind its proxy, the escrow, and the people: what every test of the escrow starts from."""
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from eth_abi.abi import encode
@@ -52,6 +55,35 @@ class Quote:
         return replace(self, **changes)
 
 
+BUDGET_TYPE = (
+    "Budget(address owner,address session,uint96 cap,uint96 maxPricePerHour,uint40 expiry,bytes32 providersHash,"
+    "bytes32 salt)"
+)
+_TERMS = [field.rsplit(" ", 1) for field in BUDGET_TYPE[7:-1].split(",")]
+_RECEIVE_TYPE = (
+    "ReceiveWithAuthorization(address from,address to,uint256 value,uint256 validAfter,uint256 validBefore,bytes32 nonce)"
+)
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Of a budget."""
+
+    owner: str
+    session: str
+    cap: int = 2_000_000
+    maxPricePerHour: int = 500_000
+    expiry: int = 0
+    providersHash: bytes = NOTHING
+    salt: bytes = NOTHING
+
+    def tuple(self) -> tuple[Any, ...]:
+        return tuple(getattr(self, name) for _, name in _TERMS)
+
+    def but(self, **changes: Any) -> Terms:
+        return replace(self, **changes)
+
+
 @dataclass(frozen=True)
 class Person:
     name: str
@@ -71,10 +103,21 @@ def person(name: str) -> Person:
 
 RENTER, OTHER_RENTER = person("renter"), person("other renter")
 PROVIDER, OTHER_PROVIDER = person("provider"), person("other provider")
-FEE_TAKER, STRANGER = person("fee taker"), person("stranger")
-PEOPLE = (RENTER, OTHER_RENTER, PROVIDER, OTHER_PROVIDER, FEE_TAKER, STRANGER)
+FEE_TAKER, STRANGER, SESSION = person("fee taker"), person("stranger"), person("session")
+PEOPLE = (RENTER, OTHER_RENTER, PROVIDER, OTHER_PROVIDER, FEE_TAKER, STRANGER, SESSION)
 _CIRCLE, _PROXY_ADMIN = person("circle").address, person("proxy admin").address
-_artefact = cache(load)
+
+
+@cache
+def _artefact(name: str) -> Artefact:
+    """What is committed, or the mutant that mutants.py put in its place."""
+    other = os.environ.get("SEALTUNE_TEST_ESCROW")
+    if not other:
+        return load(name)
+    made = json.loads(Path(other).read_text(encoding="utf-8"))
+    return Artefact(name, made["abi"], bytes.fromhex(made["bytecode"][2:]), b"", ())
+
+
 _usdc = cache(usdc)
 
 
@@ -105,8 +148,8 @@ def deploy_usdc(chain: Chain) -> Contract:
 class World:
     """A fresh chain with everything on it. Verbs read as sentences: `world.create()`, `world.active()`."""
 
-    def __init__(self, token: Contract | None = None) -> None:
-        self.chain = token.chain if token else Chain()
+    def __init__(self, token: Contract | None = None, chain: Chain | None = None) -> None:
+        self.chain = token.chain if token else chain or Chain()
         self.token = token or deploy_usdc(self.chain)
         artefact: Artefact = _artefact("RentalEscrow")
         code = artefact.bytecode + encode(["address"], [self.token.address])
@@ -141,6 +184,40 @@ class World:
         struct = keccak(encode(["bytes32", QUOTE_TUPLE], [keccak(text=QUOTE_TYPE), quote.tuple()]))
         return digest_of(self.escrow.address, struct)
 
+    # ---- budgets ------------------------------------------------------------------------------------------
+
+    def terms(self, **changes: Any) -> Terms:
+        """A day's budget of the renter, with any provider, that differs from all others by its salt."""
+        self._salt += 1
+        fresh = Terms(RENTER.address, SESSION.address, expiry=self.chain.now + 86_400,
+                      salt=self._salt.to_bytes(32, "big"))
+        return fresh.but(**changes)
+
+    def budget_digest(self, terms: Terms) -> bytes:
+        kinds = "(" + ",".join(kind for kind, _ in _TERMS) + ")"
+        struct = keccak(encode(["bytes32", kinds], [keccak(text=BUDGET_TYPE), terms.tuple()]))
+        return digest_of(self.escrow.address, struct)
+
+    def authorization(self, terms: Terms) -> bytes:
+        """What the owner's wallet signs: Circle's own words, with the digest of the terms as the nonce."""
+        values = [keccak(text=_RECEIVE_TYPE), terms.owner, self.escrow.address, terms.cap, 0, terms.expiry,
+                  self.budget_digest(terms)]
+        struct = keccak(encode(["bytes32", "address", "address", "uint256", "uint256", "uint256", "bytes32"], values))
+        return bytes(keccak(b"\x19\x01" + self.token.read("DOMAIN_SEPARATOR") + struct))
+
+    def open_budget(self, terms: Terms | None = None, *, signer: Person = RENTER, sender: Person = STRANGER) -> Terms:
+        terms = terms or self.terms()
+        self.escrow.send(sender.address, "openBudget", terms.tuple(), signer.sign(self.authorization(terms)))
+        return terms
+
+    def create_by(self, session: Person, quote: Quote | None = None, *, key: bytes = b"\x01" * 32, seconds: int = 3600,
+                  at_most: int = UNLIMITED, signer: Person = PROVIDER, providers: tuple[str, ...] = ()) -> bytes:
+        """createFromBudget."""
+        quote = quote or self.quote()
+        arguments = (key, quote.tuple(), signer.sign(self.digest(quote)), seconds, at_most, b"\xac" * 32, providers)
+        self.escrow.send(session.address, "createFromBudget", *arguments)
+        return self.id_of(quote.renter, key)
+
     def end_digest(self, id: bytes, report: bytes) -> bytes:
         kind = keccak(text="End(bytes32 id,bytes32 reportDigest)")
         return digest_of(self.escrow.address, keccak(encode(["bytes32"] * 3, [kind, id, report])))
@@ -157,7 +234,8 @@ class World:
         quote = quote or self.quote()
         signature = signer.sign(self.digest(quote)) if signature is None else signature
         arguments = (key, quote.tuple(), signature, seconds, at_most, access)
-        return bytes(self.escrow.send(sender or quote.renter, "create", *arguments))
+        self.escrow.send(sender or quote.renter, "create", *arguments)
+        return self.id_of(quote.renter, key)
 
     def active(self, quote: Quote | None = None, **how: Any) -> bytes:
         id = self.create(quote, **how)
@@ -169,6 +247,10 @@ class World:
 
     def after(self, seconds: int) -> None:
         self.chain.warp(self.chain.now + seconds)
+
+
+def list_hash(providers: tuple[str, ...]) -> bytes:
+    return bytes(keccak(encode(["address[]"], [providers])))
 
 
 @contextmanager

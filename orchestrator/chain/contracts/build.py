@@ -21,12 +21,13 @@ from typing import Any
 SOLC = "0.8.35"
 SOLC_SHA512 = "OaP/4zyoKRo2CjqZDxbtkeRlEo6MxP4FLCxntw1Agf9OSoecmwYKoFBSB34UcSKBFBucrTh3Mb0nRoJou62ibw=="
 HERE = Path(__file__).resolve().parent
-SOURCES = ("IRentalEscrow.sol", "OpenRentals.sol", "RentalEscrow.sol", "Signatures.sol")
+SOURCES = ("Budgets.sol", "IRentalEscrow.sol", "Purse.sol", "Records.sol", "RentalEscrow.sol", "Signatures.sol")
 ARTEFACT = HERE / "RentalEscrow.json"
 # cancun is as much as the contract needs; cancun, prague and osaka give the same bytes.
 SETTINGS: dict[str, Any] = {
     "evmVersion": "cancun",
     "optimizer": {"enabled": True, "runs": 10_000},
+    "viaIR": True,
     "metadata": {"bytecodeHash": "ipfs", "appendCBOR": True},
     "outputSelection": {
         "*": {"*": ["abi", "evm.bytecode.object", "evm.deployedBytecode.object",
@@ -61,15 +62,15 @@ def fetch_solc(folder: Path) -> Path:
     return path
 
 
-def compile_sources(soljson: Path, sources: dict[str, str]) -> Any:
-    """Standard JSON in, standard JSON out. A warning is an error."""
+def compile_sources(soljson: Path, sources: dict[str, str], folder: Path | None = None, warn: bool = True) -> Any:
+    """Standard JSON in, standard JSON out, both in `folder` or beside the compiler. With `warn` a warning is an error."""
     request = {"language": "Solidity", "sources": {n: {"content": t} for n, t in sources.items()}, "settings": SETTINGS}
-    folder = soljson.parent
+    folder = folder or soljson.parent
     (folder / "input.json").write_text(json.dumps(request), encoding="utf-8")
     command = ["node", "-e", RUN_SOLC, str(soljson), str(folder / "input.json"), str(folder / "output.json")]
     subprocess.run(command, check=True, timeout=300)
     output = json.loads((folder / "output.json").read_text(encoding="utf-8"))
-    problems = [e["formattedMessage"] for e in output.get("errors", [])]
+    problems = [e["formattedMessage"] for e in output.get("errors", []) if warn or e["severity"] == "error"]
     if problems:
         raise SystemExit("\n".join(problems))
     return output

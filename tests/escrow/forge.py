@@ -1,0 +1,80 @@
+"""Foundry's forge and the compiler, as the tests use them: projects laid out in a folder of the caller's.
+
+A suite is compiled against the interface only and deploys the committed bytes, the escrow's as well as Circle's, so
+what it tests is what is shipped. The compiler is npm's, behind a script that speaks enough of solc's command line.
+"""
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from orchestrator.chain import contracts
+from orchestrator.chain.contracts import build
+
+from . import tools
+
+HERE = Path(__file__).resolve().parent / "forge"
+SOURCES = Path(contracts.__file__).parent
+
+
+def suite(folder: Path, escrow: bytes | None = None) -> Path:
+    """A project of the tests in forge/, for the committed escrow or for `escrow` (creation code)."""
+    (folder / "src").mkdir(parents=True)
+    (folder / "test").mkdir()
+    shutil.copy(SOURCES / "IRentalEscrow.sol", folder / "src")
+    shutil.copy(HERE / "foundry.toml", folder)
+    for source in HERE.glob("*.sol"):
+        shutil.copy(source, folder / "test")
+    write_code(folder / "code", escrow or contracts.load("RentalEscrow").bytecode)
+    return folder
+
+
+def write_code(folder: Path, escrow: bytes) -> None:
+    """What World.sol deploys."""
+    folder.mkdir(exist_ok=True)
+    made = contracts.usdc()
+    code = {"escrow": escrow, "checker": made.checker.bytecode, "proxy": made.proxy.bytecode,
+            "token": made.implementation("0x" + "00" * 20)}
+    for name, content in code.items():
+        (folder / f"{name}.hex").write_text("0x" + content.hex(), encoding="ascii")
+    (folder / "links.json").write_text(json.dumps({"links": list(made.links)}), encoding="ascii")
+
+
+def run(project: Path, *arguments: str, limit_s: int = 300) -> subprocess.CompletedProcess[str]:
+    command = [str(tools.FORGE), *arguments, "--root", str(project)]
+    return subprocess.run(command, cwd=project, env=environment(), capture_output=True, text=True, timeout=limit_s,
+                          check=False)
+
+
+def environment() -> dict[str, str]:
+    """For forge, and for what calls it."""
+    return {**os.environ, "FOUNDRY_SOLC": str(tools.SOLC), "FOUNDRY_OFFLINE": "true", "FOUNDRY_DISABLE_NIGHTLY_WARNING": "1",
+            "PATH": f"{tools.FORGE.parent}{os.pathsep}{os.environ['PATH']}", "HOME": str(tools.HOME)}
+
+
+def proof(folder: Path) -> Path:
+    """A project of the sources themselves, for halmos and slither, with the artefact's own settings."""
+    (folder / "src").mkdir(parents=True)
+    (folder / "test").mkdir()
+    for name in build.SOURCES:
+        shutil.copy(SOURCES / name, folder / "src")
+    shutil.copy(HERE / "proof" / "Proof.t.sol", folder / "test")
+    (folder / "foundry.toml").write_text(_PROOF.format(runs=build.SETTINGS["optimizer"]["runs"]), encoding="utf-8")
+    return folder
+
+
+_PROOF = """[profile.default]
+libs = []
+evm_version = "cancun"
+via_ir = true
+optimizer = true
+optimizer_runs = {runs}
+ast = true
+extra_output = ["storageLayout", "metadata"]
+
+[lint]
+lint_on_build = false
+"""
