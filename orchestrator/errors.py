@@ -63,6 +63,8 @@ class NothingMade(SealtuneError):
 class OfferGone(NothingMade):
     """This offer cannot be had any more; another one may."""
 
+    offer_id = ""                        # where it is known
+
 
 class NoFunds(NothingMade):
     """The wallet, or what was confirmed, does not reach."""

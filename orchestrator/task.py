@@ -35,6 +35,7 @@ class Leaving:
     reason: Reason
     evidence: Digest | None = None
     detail: str = field(default="", metadata=PRIVATE)
+    offer_id: str = ""                   # an offer that was not even ordered
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,13 +14,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ..domain.document import must_be_shallow
 from ..domain.text import clean
 from ..errors import BadInput, NoFunds, OutcomeUnknown, Refused, Unreachable
 from .refusals import refusal
 
 if TYPE_CHECKING:
     from web3 import Web3
+    from web3.types import RPCResponse
 
+DEPTH = 32                               # of an answer's JSON
 CONNECT_S, ANSWER_S = 4, 10
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 # What may be asked again when the connection broke. eth_sendRawTransaction is web3's own choice, not ours.
@@ -252,7 +255,16 @@ def _connect(url: str) -> Web3:
     session.trust_env = urllib.parse.urlsplit(url).hostname not in _LOOPBACK
     retry = ExceptionRetryConfiguration(errors=[requests.ConnectionError], retries=3, backoff_factor=0.1,
                                         method_allowlist=_READS)
-    provider = HTTPProvider(url, request_kwargs={"timeout": (CONNECT_S, ANSWER_S)}, session=session,
+    class Shallow(HTTPProvider):
+        """An answer nested too deep is no answer: web3's libraries lift Python's recursion limit, and the decoder would
+        overflow its stack and take the process with it."""
+
+        @staticmethod
+        def decode_rpc_response(raw_response: bytes) -> RPCResponse:
+            must_be_shallow(raw_response, DEPTH)
+            return HTTPProvider.decode_rpc_response(raw_response)
+
+    provider = Shallow(url, request_kwargs={"timeout": (CONNECT_S, ANSWER_S)}, session=session,
                             exception_retry_configuration=retry)
     provider.global_ccip_read_enabled = False
     w3 = Web3(provider)

@@ -7,6 +7,7 @@ from typing import Any
 
 import typer
 
+from ..domain.text import plain
 from ..errors import SealtuneError
 from . import audit, demo, end, escrow, lab, logs, rentals, resume, run, status, wallet
 
@@ -59,6 +60,6 @@ def main() -> int:
 
 def say(problem: SealtuneError) -> None:
     """One line, lower case, no full stop, and the next command."""
-    print(f"sealtune: {problem}", file=sys.stderr)
+    print(f"sealtune: {plain(problem)}", file=sys.stderr)
     if problem.hint:
-        print(f"hint: {problem.hint}", file=sys.stderr)
+        print(f"hint: {plain(problem.hint)}", file=sys.stderr)

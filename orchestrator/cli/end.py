@@ -82,13 +82,16 @@ def adopt(yes: bool, unknown_runs: bool, left: Leftover) -> bool:
 
 def tell(swept: Sequence[Swept], json: bool) -> int:
     """A line for each; the exit code is the gravest one."""
-    from ..errors import gravest
+    from ..errors import EXIT_INCOMPLETE, gravest
     from .desk import note
 
     for one in swept:
         note(f"{one.run}: {one.problem if one.problem else 'ended, nothing is owed'}")
+        if one.given_up:
+            note(f"given up on the node: {', '.join(one.given_up)}; sealtune audit {one.run} says more")
         if one.problem and one.problem.hint:
             note(f"hint: {one.problem.hint}")
     if not swept and not json:
         note("nothing leaked")
-    return gravest(one.problem.exit_code for one in swept if one.problem)
+    codes = [one.problem.exit_code if one.problem else EXIT_INCOMPLETE for one in swept if one.problem or one.given_up]
+    return gravest(codes)

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from .. import wiring
 from ..domain.names import RunId
-from ..errors import Refused
+from ..errors import BadInput, Refused
 from ..house import House
 from ..ports import Market
 from ..sweep import Leftover, survey
@@ -34,7 +34,17 @@ def markets(desk: Desk) -> list[Callable[[], Market]]:
 
 @contextmanager
 def house_of(desk: Desk, run: RunId) -> Iterator[House]:
-    """A known run's house to give things back with."""
+    """A known run's house to give things back with. Its journal suffices where its run file is lost; only for an own
+    server must it be there, since nothing else knows the address's key file."""
+    try:
+        wiring.run_file_of(desk.settings, run)
+    except BadInput:
+        name = wiring.market_of(desk.settings, run)
+        if name not in ("lab", "open"):
+            raise
+        with _on_market(desk, run, name, new=False) as house:
+            yield house
+        return
     with desk.house(run, screen(False), quiet()) as house:
         yield house
 
@@ -43,11 +53,17 @@ def house_of(desk: Desk, run: RunId) -> Iterator[House]:
 def house_for(desk: Desk, left: Leftover) -> Iterator[House]:
     """The house of a found lease: a journal of its own on the market that showed it, and no keys."""
     assert left.lease
-    place = desk.lab() if left.lease.market == "lab" else wiring.open_place(desk.settings)
-    if place is None:
-        raise Refused(f"market {left.lease.market} is not set up here", hint="add it to settings.yaml")
     new = left.run not in wiring.journals(desk.settings).runs()
-    with wiring.opened(desk.settings, left.run, None, desk.market(place, None), place.hub, screen(False), quiet(),
+    with _on_market(desk, left.run, left.lease.market, new=new) as house:
+        yield house
+
+
+@contextmanager
+def _on_market(desk: Desk, run: RunId, market: str, *, new: bool) -> Iterator[House]:
+    place = desk.lab() if market == "lab" else wiring.open_place(desk.settings)
+    if place is None:
+        raise Refused(f"market {market} is not set up here", hint="add it to settings.yaml")
+    with wiring.opened(desk.settings, run, None, desk.market(place, None), place.hub, screen(False), quiet(),
                        new=new) as house:
         yield house
 

@@ -46,7 +46,7 @@ class Money:
     @classmethod
     def parse(cls, text: str, currency: Currency) -> Money:
         """"8.00 USDC" in base units. ValueError for another currency, too many decimals, or no number."""
-        found = re.fullmatch(r"\s*(\d{1,18})(?:\.(\d+))?\s*([A-Za-z]+)\s*", text)
+        found = re.fullmatch(r"\s*(\d{1,18})(?:\.(\d+))?\s*([A-Za-z]+)\s*", text, re.ASCII)
         if not found:
             raise ValueError(f"not an amount of money: {text!r}")
         whole, part, code = found[1], found[2] or "", found[3]

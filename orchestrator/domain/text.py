@@ -13,6 +13,11 @@ def clean(text: object, limit: int = LINE_MAX) -> str:
     return " ".join("".join(map(_shown, str(text)[:limit * 4])).split())[:limit]
 
 
+def plain(text: object) -> str:
+    """One line as its writer meant it, letters of any language included; nothing in it moves a terminal."""
+    return "".join(c if c.isprintable() else "?" for c in str(text))
+
+
 def clean_block(data: bytes, limit: int = BLOCK_MAX) -> str:
     """Several lines, for evidence that is kept, cut at `limit` bytes. Here letters of any language stay."""
     text = data[:limit].decode("utf-8", "replace").replace("\r\n", "\n")

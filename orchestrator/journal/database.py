@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ..errors import SealtuneError
+from ..errors import EXIT_BILLING, SealtuneError
 from .locks import held
 
 FILE = "journal.sqlite"
@@ -46,7 +46,9 @@ SAME = {"rows": "", "attempts": "OR (wallet = NEW.wallet AND hash = NEW.hash)", 
 
 
 class JournalTrouble(SealtuneError):
-    """The journal could not be read or written; nothing was begun that it does not show."""
+    """The journal could not be read or written; nothing was begun that it does not show. What it would show may bill."""
+
+    exit_code = EXIT_BILLING
 
 
 class Database:
@@ -94,8 +96,13 @@ class Database:
         try:
             yield
         except (sqlite3.Error, OSError) as problem:
-            raise JournalTrouble(f"journal {self.path}: {problem}", hint="is the disk full, or the folder read-only?"
-                                 ) from problem
+            raise JournalTrouble(f"journal {self.path}: {problem}", hint=_hint(problem)) from problem
+
+
+def _hint(problem: Exception) -> str:
+    if isinstance(problem, sqlite3.DatabaseError) and not isinstance(problem, sqlite3.OperationalError):
+        return f"move {FILE} away; sealtune rentals then asks the markets what is open"
+    return "is the disk full, or the folder read-only?"
 
 
 def _make(path: Path) -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     M = TypeVar("M", bound=BaseModel)
 
+MOST_PATH = 1024
 WORDS = {
     "missing": "is missing", "string_type": "must be text", "int_type": "must be a whole number",
     "bool_type": "must be true or false", "model_type": "must be a group of fields",
@@ -76,7 +77,13 @@ def _must_agree(run: Run, page: Page) -> None:
 
 
 def _path(folder: Path, text: str) -> Path:
-    return folder / Path(text).expanduser()
+    """A path of the file, from its folder. BadInput for what no file system takes."""
+    if "\0" in text or len(text.encode()) > MOST_PATH:
+        raise BadInput(f"{text[:40]!a}… is no path: too long, or with a NUL in it", hint="name a file or folder")
+    try:
+        return folder / Path(text).expanduser()
+    except RuntimeError:
+        raise BadInput(f"{text!a}: no such user", hint="write the whole path") from None
 
 
 def _wish(run: Run) -> Wish:
@@ -161,5 +168,7 @@ def _shown(value: Any) -> str:
         return "a group of fields"
     if isinstance(value, list):
         return f"[{', '.join(map(_shown, value[:5]))}]"[:80]
+    if isinstance(value, int) and value.bit_length() > 100:
+        return "a number beyond all measure"
     text = "nothing" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
     return (ascii(text) if isinstance(value, str) else text)[:80]

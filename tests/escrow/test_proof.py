@@ -10,7 +10,8 @@ import pytest
 
 from . import forge, tools
 
-pytestmark = [pytest.mark.money, pytest.mark.skipif(not tools.there(), reason="python -m tests.escrow.tools was not run")]
+pytestmark = [pytest.mark.money, pytest.mark.full,
+              pytest.mark.skipif(not tools.there(), reason="python -m tests.escrow.tools was not run")]
 PROPERTIES = {"check_EveryUnitComesOut", "check_OnlyThePartiesEnd", "check_NoOutsiderIsPaid"}
 
 _CLOCK = """A rental is a span of time, so every deadline is compared with the block's. A validator moves it by seconds at
