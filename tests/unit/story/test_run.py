@@ -1,0 +1,67 @@
+"""The story on the simulated world, fault by fault: each was met once."""
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from orchestrator.domain.event import Kind
+from orchestrator.domain.lease import Offer, Order, Terms
+from orchestrator.domain.money import USDC, Money
+from orchestrator.errors import OfferGone, Refused, SealtuneError
+from orchestrator.rental import run
+from tests.fakes.laptop import house
+from tests.fakes.world import FakeMarket, Killed, World
+from tests.scenario.matrix import task
+
+pytestmark = pytest.mark.noleak
+
+
+def test_an_offer_with_a_bad_quote_is_not_asked_again_and_the_reason_is_kept() -> None:
+    w, asked = World("escrow"), []
+
+    class Picky(FakeMarket):
+        def prepare(self, offer: Offer, terms: Terms) -> Order:
+            asked.append(offer.offer_id)
+            if offer.offer_id == "offer-0":
+                raise OfferGone("the quote names another renter")
+            return super().prepare(offer, terms)
+
+    run(replace(house(w), market=Picky(w)), task())
+    assert asked == ["offer-0", "offer-1"]
+    left = next(e for e in w.events if e.deed.step == "left")
+    assert left.private["detail"] == "the quote names another renter"
+
+
+def test_a_run_never_moves_to_another_market_than_the_one_confirmed() -> None:
+    """Confirmed with play money, resumed after a real market was set up: refused, not rented."""
+    w = World("escrow")
+
+    def crash(phase: str, n: int) -> None:
+        if w.events and str(w.events[-1].deed) == "run/agree" and w.events[-1].kind is Kind.DONE:
+            raise Killed()
+
+    with pytest.raises(Killed):
+        run(house(w, crash), task())
+
+    class Elsewhere(FakeMarket):
+        def offers(self, wish: object) -> list[Offer]:
+            return [replace(offer, market="real") for offer in super().offers(wish)]  # type: ignore[arg-type]
+
+    with pytest.raises(Refused, match="confirmed for market escrow"):
+        run(replace(house(w), market=Elsewhere(w)), task())
+    assert w.rentals == []
+
+
+@pytest.mark.parametrize("text", ["١.٠ USDC", "1.0\u00a0USDC", "1.0 EUR", "1,0 USDC", "1.0000001 USDC", "-1 USDC", "1e3 USDC"])
+def test_money_is_written_in_plain_digits(text: str) -> None:
+    with pytest.raises(ValueError):
+        Money.parse(text, USDC)
+
+
+def test_a_failed_run_keeps_what_stopped_it() -> None:
+    w = World("escrow", faults={"job fails": 1})
+    with pytest.raises(SealtuneError, match="training ended as failed"):
+        run(house(w), task())
+    left = next(e for e in w.events if e.deed.step == "left")
+    assert "train.py:90" in left.private["detail"]
