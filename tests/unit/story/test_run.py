@@ -53,7 +53,8 @@ def test_a_run_never_moves_to_another_market_than_the_one_confirmed() -> None:
     assert w.rentals == []
 
 
-@pytest.mark.parametrize("text", ["١.٠ USDC", "1.0\u00a0USDC", "1.0 EUR", "1,0 USDC", "1.0000001 USDC", "-1 USDC", "1e3 USDC"])
+@pytest.mark.parametrize("text", ["١.٠ USDC", "1.0\u00a0USDC", "1.0 EUR", "1,0 USDC", "1.0000001 USDC", "-1 USDC",
+                                  "1e3 USDC"])
 def test_money_is_written_in_plain_digits(text: str) -> None:
     with pytest.raises(ValueError):
         Money.parse(text, USDC)
