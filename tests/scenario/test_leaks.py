@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.scenario.data import parcels
-from tests.scenario.lab import HANGING, SLOW, Lab, Laptop, eventually
+from tests.scenario.lab import HANGING, SLOW, Lab, Laptop, eventually, files_of
 
 pytestmark = pytest.mark.noleak
 
@@ -32,7 +32,7 @@ def killed_in_training(laptop: Laptop, knobs: dict[str, object]) -> str:
 
 
 def test_a_killed_controller_leaks_and_the_leak_is_ended(lab: Lab, laptop: Laptop) -> None:
-    usdc = lab.usdc
+    usdc, before = lab.usdc, files_of(lab.sandbox)
     run = killed_in_training(laptop, HANGING)
     (rental,) = lab.open_rentals()
     assert usdc - lab.usdc == rental.deposit
@@ -52,7 +52,8 @@ def test_a_killed_controller_leaks_and_the_leak_is_ended(lab: Lab, laptop: Lapto
     assert closed.refunded == closed.deposit - closed.paid - closed.fee > 0
     assert usdc - lab.usdc == closed.paid + closed.fee
     assert rentals(laptop) == []
-    assert not list((lab.sandbox / ".sealtune").glob("[0-9a-f]*")), "the lease's folder is still there"
+    new = files_of(lab.sandbox) - before
+    assert all(name.startswith(".sealtune/public/") for name in new), sorted(new)
     checks = laptop.sealtune("audit", run, "--json").tree
     assert checks["verdict"] == "verified", checks
     assert "given up" in laptop.sealtune("resume", run, "--yes", code=1).err
@@ -156,6 +157,7 @@ def test_an_empty_laptop_with_the_same_wallet_ends_what_it_does_not_know(lab: La
     eventually(lambda: lab.let_in() == "", "the provider locks the renter out", 60)
 
     eventually(lambda: not lab.of_renter(), "the renter's processes are ended", 60)
-    first = laptop.sealtune("end", "--leaked", "--yes", "--json")
+    first = laptop.sealtune("end", "--leaked", "--yes", "--json", code=3)
+    assert "given up on the node: stop of lease-1, wipe of lease-1" in first.err
     assert [e["error"] for e in first.tree["ended"]] == [None], "the laptop that knew of it settles its books"
     assert rentals(laptop) == []
