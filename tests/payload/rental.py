@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from tests.payload.talk import LEASE, Agent, Node
 from tests.payload.workshop import Workshop, chat
 
 JOB = LEASE + "/train"
+NONCE = os.urandom(6).hex()              # another suite on this machine looks for the decoys of its own
 ROWS = [chat(f"what is {n}", f"it is {n}") for n in range(8)] + [chat("what is x", "it is x", "held_out")]
 SECRET_WORDS = b"AGE-SECRET-KEY-1"
 
@@ -65,6 +67,6 @@ class Lease:
     def wipe(self, agent: Agent | None = None, keep: tuple[str, ...] = (), seconds: int = 60, order_id: str = "wipe-1",
              canaries: bytes = b"a-canary-that-is-nowhere-else") -> tuple[dict[str, Any], dict[str, Any]]:
         """(header, document)."""
-        order = {"order_id": order_id, "keep": list(keep), "seconds": seconds, "nonce": "0f1e2d"}
+        order = {"order_id": order_id, "keep": list(keep), "seconds": seconds, "nonce": NONCE}
         reply = (agent or self.agent).ask("wipe", {"order": order}, canaries)
         return dict(reply.header), json.loads(reply.body)

@@ -14,7 +14,7 @@ import pytest
 from orchestrator.domain.document import canonical, sha256
 from remote_payload import media, scan, wipe, wipe_document
 from remote_payload.overwrite import destroy
-from tests.payload.rental import JOB, Lease
+from tests.payload.rental import JOB, NONCE, Lease
 from tests.payload.talk import LEASE, LOCK, OTHER_LEASE, Node, Refused, a_node, lives, until
 
 pytestmark = pytest.mark.sealed
@@ -49,11 +49,11 @@ def test_the_document_says_what_was_done(node: Node, tmp_path: Path) -> None:
     lease.start()
     lease.follow()
     sealed = {path.name: sha256(path.read_bytes()) for path in node.place.private.rglob("*.age")}
-    order = {"order_id": "w", "keep": [], "seconds": 20, "nonce": "0f1e2d"}
+    order = {"order_id": "w", "keep": [], "seconds": 20, "nonce": NONCE}
     reply = lease.agent.ask("wipe", {"order": order}, CANARY.encode())
     document = json.loads(reply.body)
     assert canonical(document) == reply.body and sha256(reply.body) == reply.header["sha256"]
-    assert document["schema"] == "sealtune/wipe/1" and document["lease"] == LEASE and document["nonce"] == "0f1e2d"
+    assert document["schema"] == "sealtune/wipe/1" and document["lease"] == LEASE and document["nonce"] == NONCE
     assert document["job"] == {"id": JOB, "how": "done"}
     rows = {Path(row["path"]).name: row for row in document["files"]}
     assert {"adapter.age", "evaluation.age", "dataset.age"} <= set(sealed)
@@ -217,7 +217,7 @@ def test_a_wipe_that_is_cut_goes_on(node: Node, tmp_path: Path, patience: float)
 
 def wipe_frame(canary: str) -> bytes:
     from orchestrator.node.frames import Frame, Verb, encode
-    order = {"order_id": "wipe-1", "keep": [], "seconds": 20, "nonce": "0f1e2d"}
+    order = {"order_id": "wipe-1", "keep": [], "seconds": 20, "nonce": NONCE}
     return encode(Frame(Verb.WIPE, {"order": order}, canary.encode()))
 
 
@@ -244,7 +244,7 @@ def test_time_that_runs_out_is_said(node: Node, tmp_path: Path) -> None:
 
 def test_a_wipe_of_nothing_says_that_there_was_nothing(node: Node) -> None:
     agent = node.connect()
-    order = {"order_id": "w", "keep": [], "seconds": 10, "nonce": "n"}
+    order = {"order_id": "w", "keep": [], "seconds": 10, "nonce": NONCE}
     header = agent.ask("wipe", {"order": order}).header
     assert header["outcome"] == "complete" and header["files"] <= 3     # our own notes and the decoy
     assert not (node.home / ".sealtune").exists()
@@ -265,9 +265,9 @@ def test_after_a_wipe_a_new_lease_begins_from_nothing(node: Node, tmp_path: Path
 
 
 @pytest.mark.parametrize("order", [
-    {}, {"order_id": "w", "keep": ["data"], "seconds": 10, "nonce": "n"},
-    {"order_id": "", "keep": [], "seconds": 1, "nonce": "n"},
-    {"order_id": "w", "keep": [], "seconds": -1, "nonce": "n"}, {"order_id": "w", "keep": [], "seconds": 1, "nonce": 5}])
+    {}, {"order_id": "w", "keep": ["data"], "seconds": 10, "nonce": NONCE},
+    {"order_id": "", "keep": [], "seconds": 1, "nonce": NONCE},
+    {"order_id": "w", "keep": [], "seconds": -1, "nonce": NONCE}, {"order_id": "w", "keep": [], "seconds": 1, "nonce": 5}])
 def test_an_order_that_cannot_be_touches_nothing(node: Node, tmp_path: Path, order: dict[str, Any]) -> None:
     lease = Lease(node, tmp_path / "desk")
     with pytest.raises(Refused, match="bad-request"):
@@ -276,7 +276,7 @@ def test_an_order_that_cannot_be_touches_nothing(node: Node, tmp_path: Path, ord
 
 
 def test_canaries_too_short_to_mean_anything_are_refused(node: Node) -> None:
-    order = {"order_id": "w", "keep": [], "seconds": 10, "nonce": "n"}
+    order = {"order_id": "w", "keep": [], "seconds": 10, "nonce": NONCE}
     for canaries in (b"short", b"x" * 300, b"\n".join(b"canary-%d" % n for n in range(17))):
         with pytest.raises(Refused, match="bad-request"):
             node.connect().ask("wipe", {"order": order}, canaries)
