@@ -22,4 +22,6 @@ def demo(json: bool = JSON, engine: str = typer.Option("trl", hidden=True)) -> N
     note("a lab on this machine: own chain with play money, own provider, own node; its GPU is simulated")
     run_file = load_run(write_run_file(desk.settings.state / "demo", engine))
     person = Terminal(yes=True, understood=True, on_interrupt="stop", exempt=True)
-    raise typer.Exit(play(desk, wiring.new_run(desk.settings, run_file, "lab"), person, json, new=True))
+    code = play(desk, wiring.new_run(desk.settings, run_file, "lab"), person, json, new=True)
+    note("the lab stays up; to stop it: sealtune lab down")
+    raise typer.Exit(code)
