@@ -102,8 +102,8 @@ def records(place: Workspace, header: dict[str, Any]) -> tuple[dict[str, Any], b
         if lines or how or time.monotonic() >= until:
             break
         time.sleep(POLL)
-    how = how or status.ended(place, alive(place))
-    if how and not lines:
+    if not lines and not how:            # an end is only told with what was read after it: else the last records were lost
+        how = status.ended(place, alive(place))
         lines, size = book.read_lines(place, offset)
     return {"offset": offset + len(lines), "size": size, "state": "ended" if how else "running", "how": how}, lines
 

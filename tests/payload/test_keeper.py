@@ -152,6 +152,7 @@ def a_talker(node: Node, script: str) -> None:
 
 
 def test_a_job_that_talks_too_much_is_ended(node: Node, tmp_path: Path) -> None:
+    """Its last record comes too: an end was once told together with lines that were read before it."""
     lease = Lease(node, tmp_path / "desk")
     a_talker(node, """while true; do echo '{"kind":"step","data":{"step":"1"}}'; done""")
     lease.start(limits=lease.limits(records=50))
