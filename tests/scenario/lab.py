@@ -32,7 +32,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 420                           # seconds for one command on a machine that has other things to do
 MODEL = "sealtune-lab/tiny-llama"
 FAST = {"rehearsal_steps": 12, "rehearsal_step_seconds": 0.05}
-SLOW = {"rehearsal_steps": 30, "rehearsal_step_seconds": 0.5}
+SLOW = {"rehearsal_steps": 24, "rehearsal_step_seconds": 0.5}
 HANGING = {"rehearsal_hang": 1}
 
 

@@ -84,8 +84,22 @@ def test_without_a_terminal_nobody_can_agree(lab: Lab, laptop: Laptop) -> None:
 
 
 def test_a_strangers_machine_needs_the_sentence(lab: Lab, laptop: Laptop) -> None:
-    """The same provider as an open market: --yes alone is not enough, with the sentence the run goes its way."""
-    facts, money, sent = lab.facts, lab.facts["money"], lab.sent
+    """--yes alone is not enough."""
+    sent, run_file = lab.sent, as_a_stranger(lab, laptop)
+    plain(laptop.sealtune("run", run_file, "--yes", code=1), r"needs --i-understand-operator-can-read\n.*policy:")
+    assert lab.sent == sent
+
+
+@pytest.mark.full
+def test_with_the_sentence_a_strangers_machine_serves(lab: Lab, laptop: Laptop) -> None:
+    run_file = as_a_stranger(lab, laptop)
+    done = laptop.sealtune("run", run_file, "--yes", "--i-understand-operator-can-read", "--json").tree
+    assert (done["verdict"], done["owed"]) == ("verified", [])
+
+
+def as_a_stranger(lab: Lab, laptop: Laptop) -> Path:
+    """The lab's provider as an open market of the settings, with a keystore and its password in files; a run file for it."""
+    facts, money = lab.facts, lab.facts["money"]
     key = Path(money["renter_key"]).read_text().strip()
     (laptop.state / "wallet.json").write_text(json.dumps(Account.encrypt(key, "correct horse", kdf="scrypt", iterations=2)))
     (laptop.state / "password").write_text("correct horse\n")
@@ -93,11 +107,7 @@ def test_a_strangers_machine_needs_the_sentence(lab: Lab, laptop: Laptop) -> Non
     laptop.set(hub=facts["hub_url"], open={
         "url": facts["provider_url"], "rpc": facts["chain_url"], "chain_id": money["chain_id"], "escrow": money["escrow"],
         "token": money["token"], "keystore": "wallet.json", "password_file": "password"})
-    run_file = page(market="open")(laptop)
-    plain(laptop.sealtune("run", run_file, "--yes", code=1), r"needs --i-understand-operator-can-read\n.*policy:")
-    assert lab.sent == sent
-    done = laptop.sealtune("run", run_file, "--yes", "--i-understand-operator-can-read", "--json").tree
-    assert (done["verdict"], done["owed"]) == ("verified", [])
+    return page(market="open")(laptop)
 
 
 NOBODY = pytest.mark.parametrize(("part", "says"), [
