@@ -38,7 +38,7 @@ class Terminal:
             note(f"still open: {debt.what} of {debt.scope}{'' if debt.certain else ' (may be on its way)'}")
         if self._on_interrupt != "ask":
             return self._on_interrupt
-        if self._yes or not sys.stdin.isatty():
+        if not sys.stdin.isatty():       # --yes answers for money, not for what an interrupt means
             return "stop"
         answer = ask("[w]ait on, [d]etach and leave it running, or [s]top and give everything back? ")
         return {"w": "wait", "d": "detach"}.get(answer[:1].lower(), "stop")
