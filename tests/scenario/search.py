@@ -29,7 +29,7 @@ def spellings(name: str, data: bytes) -> dict[str, bytes]:
     if b"OPENSSH PRIVATE KEY" in data:
         from cryptography.hazmat.primitives import serialization as ser
         key = ser.load_ssh_private_key(data, None)
-        seed = key.private_bytes(ser.Encoding.Raw, ser.PrivateFormat.Raw, ser.NoEncryption())  # type: ignore[call-arg, union-attr]
+        seed = key.private_bytes(ser.Encoding.Raw, ser.PrivateFormat.Raw, ser.NoEncryption())
         return {f"{name}: seed": seed, f"{name}: hex": seed.hex().encode(), f"{name}: text": data.splitlines()[-2]}
     text = data.strip().removeprefix(b"0x")
     found = {f"{name}: text": text}

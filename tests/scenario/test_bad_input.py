@@ -100,7 +100,7 @@ def test_with_the_sentence_a_strangers_machine_serves(lab: Lab, laptop: Laptop) 
 def as_a_stranger(lab: Lab, laptop: Laptop) -> Path:
     """The lab's provider as an open market of the settings, with a keystore and its password in files; a run file for it."""
     facts, money = lab.facts, lab.facts["money"]
-    key = Path(money["renter_key"]).read_text().strip()
+    key = bytes.fromhex(Path(money["renter_key"]).read_text().strip().removeprefix("0x"))
     (laptop.state / "wallet.json").write_text(json.dumps(Account.encrypt(key, "correct horse", kdf="scrypt", iterations=2)))
     (laptop.state / "password").write_text("correct horse\n")
     (laptop.state / "password").chmod(0o600)

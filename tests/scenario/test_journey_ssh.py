@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from orchestrator.domain.hostkey import fingerprint
 from orchestrator.lab import node as lab_node
 from orchestrator.lab import sandbox
-from orchestrator.node.own_host import fingerprint
 from tests.scenario.data import parcels
 from tests.scenario.lab import Lab, Laptop, files_of
 

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,7 @@ def states(laptop: Laptop) -> list[object]:
     return [one["state"] for one in rentals(laptop)]
 
 
-def killed_in_training(laptop: Laptop, knobs: dict[str, object]) -> str:
+def killed_in_training(laptop: Laptop, knobs: Mapping[str, object]) -> str:
     """A run whose controller was killed without a word; the job on the node goes on."""
     going = laptop.begin("run", laptop.write_run(parcels(), knobs=knobs), "--yes")
     run = laptop.in_training(going, steps=0 if "rehearsal_hang" in knobs else 2)
