@@ -159,6 +159,7 @@ def test_an_adapter_that_does_not_verify_is_not_taken(lab: Lab, laptop: Laptop) 
     assert not list((laptop.folder / "work" / "adapters").glob("*"))
 
 
+@pytest.mark.full
 def test_a_training_that_fails_is_told_and_given_back(lab: Lab, laptop: Laptop) -> None:
     result = released(lab, laptop, page(knobs={**FAST, "rehearsal_fail": 1})(laptop))
     assert "training ended as failed" in result["error"]["message"]

@@ -39,3 +39,19 @@ def test_the_demo_learns_and_leaves_nothing(lab: Lab, tmp_path: Path) -> None:
     assert hits(newer_files([lab.sandbox], 0), needles) == []
     assert lab.let_in() == ""
     assert laptop.sealtune("audit", run, "--json").tree["verdict"] == "verified"
+
+
+@pytest.mark.full
+@pytest.mark.noleak
+def test_the_demo_killed_in_training_is_resumed_and_has_learned(lab: Lab, tmp_path: Path) -> None:
+    """The crash, with the real trainer: it goes on without us, and the same run finishes."""
+    laptop = lab.laptop(tmp_path / "laptop")
+    demo = laptop.begin("demo")
+    run = laptop.in_training(demo, steps=3)
+    demo.kill()
+    result = laptop.sealtune("resume", run, "--yes", "--json").tree
+    assert (result["run"], result["verdict"], result["owed"]) == (run, "verified", [])
+    assert result["evaluation"]["adapter"]["exact_match"] >= 0.95
+    steps = [json.loads(line) for line in laptop.sealtune("logs", run, "--json").out.splitlines()]
+    numbers = [int(one["data"]["step"]) for one in steps if one["kind"] == "step"]
+    assert numbers == sorted(set(numbers)), "one job, no step twice"
