@@ -60,8 +60,9 @@ class Desk:
             note("no open market is set up: this is the lab on this machine, with play money")
         return place(up(self.settings.state, note))
 
-    def market(self, place: Place, run_file: RunFile | None) -> Market:
-        return wiring.market(self.settings, place, run_file, partial(unlock, file=place.password_file), self.vouch)
+    def market(self, place: Place, run_file: RunFile | None, begun: RunId | None = None) -> Market:
+        """`begun`: the run that goes on there, or is ended; None for a new one."""
+        return wiring.market(self.settings, place, run_file, partial(unlock, file=place.password_file), self.vouch, begun)
 
     def money(self, lab: bool) -> Place:
         """Where the wallet's money is: the open market of the settings, else the lab of this machine."""
@@ -92,8 +93,8 @@ class Desk:
         """The run's house, locked by us. NoSuchRun, RunLocked."""
         run_file = wiring.run_file_of(self.settings, run)
         at = self.place(run_file)
-        with wiring.opened(self.settings, run, run_file, self.market(at, run_file), at.hub, observer, person,
-                           new=new) as house:
+        found = self.market(at, run_file, None if new else run)
+        with wiring.opened(self.settings, run, run_file, found, at.hub, observer, person, new=new) as house:
             yield house
 
     def vouch(self, question: str) -> bool:

@@ -46,7 +46,8 @@ class Terminal:
 
 def sheet(a: Agreement) -> list[str]:
     """What it is, what it can cost, who can read: the page that is confirmed."""
-    lines = [f"offer       {a.offer}{'  (simulated hardware)' if a.simulated else ''}"]
+    where = f"server      {a.where}, " if a.where else "offer       "
+    lines = [f"{where}{a.offer}{'  (simulated hardware)' if a.simulated else ''}"]
     if a.worst_case.units or a.stranger:
         lines += [
             f"price       {a.rate}, at most {a.seconds / 3600:.2f} hours",
@@ -55,5 +56,5 @@ def sheet(a: Agreement) -> list[str]:
             f"gas         about {a.gas if a.gas else 'nothing'}",
             f"worst case  {a.worst_case}" + ("" if a.bounded else ", with no bound if this laptop dies"),
         ]
-    lines.append(f"note        {CAN_READ}" if a.stranger else "note        your own machine: no market, no deposit, no bill")
+    lines.append(f"note        {CAN_READ}" if a.stranger else "note        your own server: nothing is rented or paid")
     return lines

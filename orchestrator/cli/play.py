@@ -12,11 +12,12 @@ from ..ports import Person
 from ..rental import run as play_run
 from .desk import Desk
 from .render import show_json, show_result
-from .result import result
+from .result import result, without_gpu
 from .screen import screen
 
 SIMULATED = "simulated hardware: a GPU's name was played, no GPU was there"
 REHEARSED = "a rehearsal: nothing was trained, the figures are played"
+ON_CPU = "no GPU: it was trained on the CPU"
 
 
 def play(desk: Desk, run: RunId, person: Person, json: bool, *, new: bool = False) -> int:
@@ -64,12 +65,14 @@ def judge(desk: Desk, run: RunId, problem: SealtuneError | None) -> tuple[str | 
 
     home = wiring.home_of(desk.settings, run)
     if not any(home.glob("lease-*/report.json")):
-        return None, "nothing was rented, so there is no report", problem.exit_code if problem else EXIT_INCOMPLETE
+        return None, "no node was taken into use, so there is no report", problem.exit_code if problem else EXIT_INCOMPLETE
     if isinstance(problem, StillOwed):
         return None, "not everything is given back; the report is not closed", problem.exit_code
     audited = audit(home, wiring.trusted_key(desk.settings), wiring.this_release())
     open_ = [c for c in audited.checks if c.word in ("failed", "not checked")]
     line = f"{audited.verdict.value}, {len(audited.checks) - len(open_)} of {len(audited.checks)} checks without objection"
     line += f"; {'; '.join(f'{c.text}: {c.why}' for c in open_[:3])}" if open_ else ""
-    notes = [SIMULATED] * audited.simulated + [REHEARSED] * (wiring.run_file_of(desk.settings, run).engine == "rehearsal")
+    rehearsed = wiring.run_file_of(desk.settings, run).engine == "rehearsal"
+    notes = [SIMULATED] * audited.simulated + [REHEARSED] * rehearsed
+    notes += [ON_CPU] * (not rehearsed and without_gpu(wiring.journals(desk.settings).read(run)))
     return audited.verdict.value, f"{line} ({'; '.join(notes)})" if notes else line, audited.verdict.exit_code

@@ -8,6 +8,7 @@ from typing import TypeVar
 from .. import steps
 from ..domain.document import Json, decode
 from ..domain.event import Deed, Event, Kind, last, owed
+from ..domain.evidence import HardwareReport
 from ..domain.lease import Order
 from ..domain.money import Settlement
 from ..domain.names import RunId
@@ -52,6 +53,13 @@ def money(rows: Sequence[Event], scopes: Sequence[str]) -> dict[str, Json] | Non
         "refunded": str(sum(s.refunded.units + s.credited.units for s in settled)),
         "gas_native": str(sum(s.gas.units for s in settled if s.gas)),
     }
+
+
+def without_gpu(rows: Sequence[Event]) -> bool:
+    """The node of the newest training was looked at, and showed no GPU."""
+    began = [e.deed.scope for e in rows if e.deed.step == steps.START.name and e.kind is Kind.DONE]
+    seen = _of(rows, began[-1], steps.INSPECT.name, HardwareReport) if began else None
+    return seen is not None and not seen.gpu
 
 
 def stages(rows: Sequence[Event]) -> list[dict[str, Json]]:

@@ -9,7 +9,7 @@ import time
 
 from ..domain.document import decode
 from ..domain.event import Event, Kind
-from ..domain.evidence import HardwareReport
+from ..domain.evidence import NO_GPU, HardwareReport
 from ..domain.progress import Arrived, Finished, Record, RecordKind, Seen
 
 WORDS = {
@@ -21,6 +21,8 @@ WORDS = {
     "wipe": "wiping the node", "report": "signing the report", "end": "ending the lease", "settle": "settling the deposit",
     "destroy": "destroying the lease's keys", "forget": "destroying the run's key",
 }
+ON_YOUR_SERVER = {"open": "taking your server into use", "meet": "going to your server", "end": "leaving your server",
+                  "settle": "closing the books: nothing was to be paid"}
 EVERY_SECONDS = 5                        # a plain line of progress at most this often
 
 
@@ -77,7 +79,7 @@ class Live(Lines):
     def event(self, event: Event) -> None:
         super().event(event)
         if event.kind is Kind.INTENDED and event.deed.step in WORDS:
-            self._status.update(self._plain(WORDS[event.deed.step]))
+            self._status.update(self._plain(begun(event)))
             self._status.start()
         elif event.kind is not Kind.NOTED and event.deed.step != "start":
             self._status.stop()          # nothing moves while a question is asked
@@ -103,16 +105,26 @@ def told(event: Event) -> list[str]:
     """What a journal row means to a person; [] for most."""
     step = event.deed.step
     if event.kind is Kind.INTENDED:
-        return [WORDS[step]] if step in WORDS else []
+        return [begun(event)] if step in WORDS else []
     if event.kind is Kind.WAIVED:
         return [f"  given up: {step} of {event.deed.scope}: {event.private['why']}"]
     if event.kind is Kind.NOTED and step == "left" and event.public["reason"] != "done":
         return [f"  leaving the node: {event.private.get('detail') or event.public['reason']}"]
     if event.kind is Kind.DONE and step in ("inspect", "challenge"):
         report = decode(HardwareReport, event.public, event.private)
-        return [f"  {'simulated hardware; ' if report.simulated else ''}{c.text}: {c.word}{f' ({c.why})' if c.why else ''}"
-                for c in report.checks if c.word in ("failed", "not checked")]
+        seen = [f"  {report.gpu or NO_GPU}"] if step == "inspect" and report.mismatch is None else []
+        return seen + [
+            f"  {'simulated hardware; ' if report.simulated else ''}{c.text}: {c.word}{f' ({c.why})' if c.why else ''}"
+            for c in report.checks if c.word in ("failed", "not checked")]
     return []
+
+
+def begun(event: Event) -> str:
+    """What a step that begins is called; on the person's own server no word of a market."""
+    said = event.public if isinstance(event.public, dict) else {}
+    market = said.get("market") or (said.get("lease") or {}).get("market")
+    words = {**WORDS, **ON_YOUR_SERVER} if market == "ssh" else WORDS
+    return words[event.deed.step]
 
 
 def watched(seen: Seen) -> str:

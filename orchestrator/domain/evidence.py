@@ -9,6 +9,8 @@ from enum import StrEnum
 from .document import PRIVATE
 from .names import Digest, Instant, LeaseKey
 
+NO_GPU = "no GPU: training on the CPU"
+
 
 class Trust(StrEnum):
     CLAIMED = "claimed"

@@ -44,6 +44,8 @@ class Offer:
     stranger: bool = True                # False: the user's own machine
     bounded: bool = True                 # False: nothing but this laptop ends the lease
     simulated: bool = False              # a lab's offer
+    shown: str = ""                      # the user's own machine: what it showed when it was looked at, for people
+    where: str = field(default="", metadata=PRIVATE)   # the same: its address
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,6 +104,7 @@ class Agreement:
     bounded: bool                        # the deposit is the bound even if this laptop dies
     simulated: bool
     plan: Digest
+    where: str = field(default="", metadata=PRIVATE)   # the user's own server; "" on a market
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,16 +72,7 @@ class Agent:
 
     def probe(self, names: Sequence[str]) -> dict[str, tuple[int, bytes]]:
         """(rc, output) by name; rc 127: not there."""
-        reply = self._ask(Verb.PROBE, {"names": list(names)}, seconds=60)
-        results, outputs, offset = take(reply.header, "results", dict), {}, 0
-        for name in names:
-            result = take(results, name, dict)
-            size = number(result, "bytes", BODY_MAX_DOWN)
-            outputs[name] = (take(result, "rc", int), reply.body[offset:offset + size])
-            offset += size
-        if offset != len(reply.body):
-            raise FrameError("outputs do not add up")
-        return outputs
+        return probe(self.channel, names)
 
     def parts(self, name: str, size: int, parts: int, first: int, digests: Sequence[Digest]) -> set[int]:
         """Which of these parts lie there already, whole."""
@@ -158,6 +149,20 @@ class Agent:
             self._ask(Verb.BYE, {}, seconds=10)
         except Broken:
             return
+
+
+def probe(channel: AgentChannel, names: Sequence[str]) -> dict[str, tuple[int, bytes]]:
+    """The one verb that needs no lease: it looks, and leaves nothing behind."""
+    reply = channel.ask(Verb.PROBE, {"names": list(names)})
+    results, outputs, offset = take(reply.header, "results", dict), {}, 0
+    for name in names:
+        result = take(results, name, dict)
+        size = number(result, "bytes", BODY_MAX_DOWN)
+        outputs[name] = (take(result, "rc", int), reply.body[offset:offset + size])
+        offset += size
+    if offset != len(reply.body):
+        raise FrameError("outputs do not add up")
+    return outputs
 
 
 def digest(header: Mapping[str, Any], name: str) -> Digest:

@@ -64,6 +64,7 @@ class Pin(paramiko.MissingHostKeyPolicy):
             raise HostKeyChanged(self.shown(), fingerprint(f"{key.get_name()} {key.get_base64()}"))
         if not isinstance(transport, SafeTransport) or not transport.sound:
             raise Unsafe("no strict key exchange and no AES-GCM")
+        transport.trusted = True
 
     def shown(self) -> str:
         return ", ".join(fingerprint(" ".join(key)) or "no key" for key in self.keys)
@@ -92,8 +93,10 @@ class Dialer:
             connection.close()
             raise
         except Exception as error:       # whatever the library throws at a hostile server: this attempt failed
+            link = connection.client.get_transport()
+            at_the_door = isinstance(link, SafeTransport) and link.trusted and not link.is_authenticated()
             connection.close()
-            raise self._translated(error) from error
+            raise (_refused(error) if at_the_door else self._translated(error)) from error
         transport.watch(self.pace.probe)
         return transport
 
@@ -111,10 +114,6 @@ class Dialer:
         return connection
 
     def _translated(self, error: Exception) -> Exception:
-        if isinstance(error, paramiko.PasswordRequiredException):
-            return Unreached("the key file has a passphrase; let an ssh agent hold the key (identity: agent)", refused=True)
-        if isinstance(error, paramiko.AuthenticationException):
-            return Unreached("the node does not let us in", refused=True)
         if isinstance(error, paramiko.ssh_exception.IncompatiblePeer) and "host key" in str(error):
             return HostKeyChanged(self._pin.shown(), "no key of that type")
         if isinstance(error, socket.gaierror):
@@ -122,6 +121,17 @@ class Dialer:
         if isinstance(error, paramiko.ssh_exception.IncompatiblePeer):
             return Unreached("the node offers no algorithm that is strong enough")
         return Unreached(_words(error))
+
+
+def _refused(error: Exception) -> Unreached:
+    """The host is the right one, and the login did not come about. The library says so in a dozen ways."""
+    if isinstance(error, paramiko.PasswordRequiredException):
+        return Unreached("the key file has a passphrase: let an ssh agent hold the key", refused=True)
+    if isinstance(error, TimeoutError) or "timeout" in str(error).lower():
+        return Unreached("the node does not answer to the login")
+    if isinstance(error, paramiko.SSHException | EOFError):
+        return Unreached("the node does not let us in", refused=True)
+    return Unreached(_words(error))
 
 
 def _words(error: Exception) -> str:

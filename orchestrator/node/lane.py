@@ -46,8 +46,8 @@ class Lane:
         still awaited included) or after a few broken rules; HostKeyChanged and LeaveNode(UNSUITABLE) at once; Refusal."""
         try:
             return self._within(call, seconds)
-        except (HostKeyChanged, LeaveNode) as end:
-            end.untouched = not self._spoken.is_set()
+        except (HostKeyChanged, LeaveNode, KeyboardInterrupt) as end:
+            end.untouched = not self._spoken.is_set()  # type: ignore[union-attr]  # the person's interrupt tells it too
             raise
 
     def _within(self, call: Callable[[Agent], T], seconds: float) -> T:

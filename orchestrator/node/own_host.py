@@ -19,6 +19,8 @@ from ..domain.text import clean
 from ..errors import BadInput, Refused, Unreachable
 
 SECONDS = 20
+AGENT = "agent"
+DEFAULT_KEYS = ("id_ed25519", "id_ecdsa", "id_rsa")     # what ssh tries by itself, in our order
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +44,48 @@ class Address:
 def address(alias: str, port: int | None, user: str | None, identity: Path | None, ssh_config: Path) -> Address:
     """What is given counts; the rest comes from the alias's entry, then from what ssh itself would take."""
     entry = _entry(alias, ssh_config)
-    files = [str(identity)] if identity else list(entry.get("identityfile", ()))
-    found = next((str(Path(f).expanduser()) for f in files if Path(f).expanduser().is_file()), "")
-    if identity and not found:
-        raise BadInput(f"identity {identity}: no such file", hint="name a private key file in `ssh:`, or leave it out")
+    key = _named(identity) if identity else _usual(list(entry.get("identityfile", ())), ssh_config.parent)
     return Address(str(entry.get("hostname", alias)), port or int(str(entry.get("port", "22"))),
-                   user or str(entry.get("user", getpass.getuser())), found or "agent")
+                   user or str(entry.get("user", getpass.getuser())), key)
+
+
+def _named(identity: Path) -> str:
+    file = identity.expanduser()
+    if not file.is_file():
+        raise BadInput(f"identity {identity}: no such file", hint="name a private key file in `ssh:`, or leave it out")
+    return str(file)
+
+
+def _usual(named: Sequence[str], folder: Path) -> str:
+    """The alias's key file; the agent where that has a passphrase, or none is named and the agent holds any key; else the
+    key that ssh itself would take."""
+    wanted = [Path(name).expanduser() for name in named]
+    if not wanted and _agent_keys():
+        return AGENT
+    file = next((f for f in wanted or [folder / name for name in DEFAULT_KEYS] if f.is_file()), None)
+    return str(file) if file and not _has_passphrase(file) else AGENT
+
+
+def _agent_keys() -> int:
+    import paramiko
+
+    agent = paramiko.Agent()
+    try:
+        return len(agent.get_keys())
+    finally:
+        agent.close()
+
+
+def _has_passphrase(file: Path) -> bool:
+    import paramiko
+
+    try:
+        paramiko.PKey.from_path(file)
+    except (paramiko.PasswordRequiredException, TypeError):      # the latter comes from the library below
+        return True
+    except Exception:  # noqa: BLE001 why: whatever else is wrong with it is told when it is used
+        return False
+    return False
 
 
 def pin(at: Address, wanted: str | None, users: Path, ours: Path, confirm: Callable[[str], bool]) -> Pin:

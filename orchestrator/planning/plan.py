@@ -24,7 +24,7 @@ def agreement(offer: Offer, seconds: int | None, budget: Money | None) -> Agreem
     ahead = min(total, SLICE_SECONDS)
     fee = Money(worst.units * offer.fee_bps // 10_000, worst.currency)
     return Agreement(offer.market, describe(offer), offer.rate, total, ahead, offer.rate.ahead(ahead), fee, offer.gas, worst,
-                     offer.stranger, offer.bounded, offer.simulated, Digest(digest_of(offer)))
+                     offer.stranger, offer.bounded, offer.simulated, Digest(digest_of(offer)), offer.where)
 
 
 def planned_seconds(offer: Offer, seconds: int | None, budget: Money | None) -> int:
@@ -43,7 +43,7 @@ def planned_seconds(offer: Offer, seconds: int | None, budget: Money | None) -> 
 def describe(offer: Offer) -> str:
     """One line for people."""
     if offer.claim is None:
-        return f"{offer.offer_id}, your own machine"
+        return ", ".join(filter(None, ("your own server", offer.shown)))
     claim = offer.claim
     count = f"{claim.count} × " if claim.count > 1 else ""
     return f"{count}{claim.gpu}, {round(claim.vram_mib / 1024)} GiB, offer {offer.offer_id}"

@@ -164,6 +164,7 @@ class Ssh(Strict):
     user: Annotated[str, matching(USER, "a user name")] | None = None
     identity: str | None = Field(default=None, min_length=1)
     fingerprint: Annotated[str, matching(FINGERPRINT, "SHA256: and 43 characters, as of ssh-keygen -l")] | None = None
+    keep: bool = True
 
 
 class Run(Strict):

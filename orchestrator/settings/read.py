@@ -95,7 +95,7 @@ def _ssh(run: Run, folder: Path) -> SshHost | None:
     if run.ssh is None:
         return None
     key = _path(folder, run.ssh.identity) if run.ssh.identity else None
-    return SshHost(run.ssh.host, run.ssh.port, run.ssh.user, key, run.ssh.fingerprint)
+    return SshHost(run.ssh.host, run.ssh.port, run.ssh.user, key, run.ssh.fingerprint, run.ssh.keep)
 
 
 def _knobs(training: Training, page: Page) -> tuple[tuple[str, str], ...]:

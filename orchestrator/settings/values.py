@@ -20,6 +20,7 @@ class SshHost:
     user: str | None = None
     identity: Path | None = None         # a private key file; None: the alias's, or an agent
     fingerprint: str | None = None       # "SHA256:…" of the host key; None: known_hosts, or asked once
+    keep: bool = True                    # the public parts (environment, base model) stay there for the next run
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 
 from orchestrator.domain.document import decode, encode
-from orchestrator.domain.lease import Ended, Ending, Hold, Lease, LeaseView, Order, Terms, Wish
+from orchestrator.domain.lease import Access, Ended, Ending, Hold, Lease, LeaseView, Order, Terms, Wish
 from orchestrator.domain.money import USDC, Money
 from orchestrator.domain.names import Digest, Instant, LeaseKey, Reason
 from orchestrator.errors import NoFunds, NothingMade, Transient
 from orchestrator.marketplace.open_market.driver import OpenMarket
-from orchestrator.marketplace.own_server.driver import OwnServer, Server
+from orchestrator.marketplace.own_server.driver import OwnServer
 from orchestrator.marketplace.registry import Markets
 from orchestrator.ports import Clock, Market
 from orchestrator.provider.serve import provider
@@ -69,8 +69,8 @@ def in_memory(kind: str) -> Iterator[Stand]:
 @contextmanager
 def own_server(folder: Path) -> Iterator[Stand]:
     clock = StoppedClock()
-    server = Server("127.0.0.1", 2222, "me", "agent", (HOST_KEY,), "known_hosts")
-    yield Stand(OwnServer(server, clock), clock, always_there=True)
+    access = Access("127.0.0.1", 2222, "me", (HOST_KEY,), "known_hosts", "agent")
+    yield Stand(OwnServer(lambda: access, lambda at: "no GPU", clock), clock, always_there=True)
 
 
 @contextmanager

@@ -43,7 +43,7 @@ class Server:
 @pytest.fixture
 def server(lab: Lab, tmp_path: Path) -> Iterator[Server]:
     folder = tmp_path / "server"
-    node = lab_node.start(lab_node.NodeSpec(folder, environment=_packages(lab)))
+    node = lab_node.start(lab_node.NodeSpec(folder, environment=_packages(lab), gpu=None))
     key = tmp_path / "id_own"
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "me@home", "-f", str(key)], check=True)
     Path(node.authorized_keys).write_text(key.with_suffix(".pub").read_text())
@@ -68,10 +68,14 @@ def test_by_fingerprint_the_whole_story(lab: Lab, server: Server) -> None:
     assert (result["verdict"], result["owed"], result["money"], result["error"]) == ("verified", [], None, None)
     assert (Path(result["adapter"]) / "adapter_model.safetensors").stat().st_size > 0
     report = json.loads(Path(result["report"]).read_text())["predicate"]
+    assert server.node.host not in Path(result["report"]).read_text(), "no address in what others may read"
     assert report["run"]["dataset"]["rows"] == 500
     assert report["node"]["host_keys_trusted_by"] == "fingerprint"
     assert report["result"] == "complete"
-    assert files_of(Path(server.node.home)) == frozenset(), "the user's machine is as it was before"
+    kept = files_of(Path(server.node.home))
+    assert kept and all(name.startswith(".sealtune/public/") for name in kept), "only what is public stays"
+    assert [word.rsplit(" ", 1)[0] for word in report["wipe"]["answer"]["kept"]] == ["base model", "environment"]
+    assert all(":" in word for word in report["wipe"]["answer"]["kept"]), "each by its digest"
     assert Path(server.node.authorized_keys).read_text() == server.key.with_suffix(".pub").read_text()
     assert not server.known.exists()
     assert server.laptop.sealtune("audit", result["run"], "--json").tree["verdict"] == "verified"
@@ -80,12 +84,18 @@ def test_by_fingerprint_the_whole_story(lab: Lab, server: Server) -> None:
 
 
 def test_by_known_hosts_in_plain_words(server: Server) -> None:
+    """A server of one's own is no market; with `keep: false` it is as it was before."""
     server.known.write_text(server.host_line)
-    done = server.laptop.sealtune("run", server.page(), "--yes")
-    assert "your own machine: no market, no deposit, no bill" in done.err
+    done = server.laptop.sealtune("run", server.page(keep=False), "--yes")
+    assert f"server      {server.node.host}, your own server, no GPU: training on the CPU" in done.err
+    assert "\n  no GPU: training on the CPU\n" in done.err
+    for word in ("market", "deposit", "renting", "offer"):
+        assert word not in done.err + done.out
     assert "verdict  verified" in done.out
+    assert "no GPU: it was trained on the CPU" in done.out
     assert "money" not in done.out
     assert server.known.read_text() == server.host_line
+    assert files_of(Path(server.node.home)) == frozenset(), "the user's machine is as it was before"
 
 
 def test_an_unknown_key_is_not_accepted_with_yes(server: Server) -> None:
@@ -114,6 +124,18 @@ def test_nobody_answers(server: Server) -> None:
     port = lab_node.free_port()
     told = server.laptop.sealtune("run", server.page(port=port, fingerprint="SHA256:" + "A" * 43), "--yes", code=1).err
     assert f"{server.node.host}:{port} does not answer" in told
+
+
+def test_who_is_not_let_in_learns_it_before_anything_is_begun(server: Server, tmp_path: Path) -> None:
+    other = tmp_path / "id_other"
+    subprocess.run(["ssh-keygen", "-q", "-t", "rsa", "-N", "", "-f", str(other)], check=True)
+    server.known.write_text(server.host_line)
+    told = server.laptop.sealtune("run", server.page(identity=str(other)), "--yes", code=1).err
+    assert f"{server.node.host} does not let {server.node.user} in; offered: {other} (SHA256:" in told
+    assert told.count("does not let") == 1, "there is only one server: it is asked once"
+    assert "hint: `user:` and `identity:`" in told
+    assert server.laptop.sealtune("rentals", "--json").tree["rentals"] == []
+    untouched(server)
 
 
 def test_a_missing_identity_is_named(server: Server) -> None:

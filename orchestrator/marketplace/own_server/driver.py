@@ -1,12 +1,13 @@
 """The user's own machine as a Market: one offer, no money, no end but the user's.
 
-Nothing here opens a connection or keeps a state: the address comes from the run file, and what is left on the machine
-stays the user's, so an end leaves `node_gone` False and the wipe owed until it is done.
+An offer is only made of a machine that was looked at: whoever cannot log in learns it before anything is begun. Nothing
+here opens a connection itself or keeps a state: the address comes from `find`, the look from `look_in`, and what is left
+on the machine stays the user's, so an end leaves `node_gone` False and the wipe owed until it is done.
 """
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from functools import cached_property
 
 from ...domain.lease import Access, Ended, Ending, Found, Hold, Lease, LeaseView, Offer, Order, Terms, Wish
 from ...domain.money import USDC, Money, Rate, Settlement
@@ -16,38 +17,37 @@ from ...ports import Clock
 
 NOTHING = Money(0, USDC)
 OFFER_ID = "own server"
+PUBLIC_PARTS = ("environment", "base model")
 TEN_YEARS = 315_360_000
 SECONDS_TO_START = 900
 
 
-@dataclass(frozen=True, slots=True)
-class Server:
-    """Where it is and by what it is known. `identity`: a key file, or "agent"; `trust` as in Access."""
-
-    host: str
-    port: int
-    user: str
-    identity: str
-    host_keys: tuple[str, ...]
-    trust: str
-
-
 class OwnServer:
-    def __init__(self, server: Server, clock: Clock, name: str = "ssh") -> None:
-        self._access = Access(server.host, server.port, server.user, server.host_keys, server.trust, server.identity)
-        self._clock, self.name = clock, name
+    """`find`: where it is and by what it is known, asked once. `look_in`: logs in there and says in a line what stands
+    there; its errors are the offer's. `keep`: public parts that stay for the next run."""
+
+    def __init__(self, find: Callable[[], Access], look_in: Callable[[Access], str], clock: Clock,
+                 keep: tuple[str, ...] = PUBLIC_PARTS, name: str = "ssh") -> None:
+        self._find, self._look_in, self._clock, self._keep, self.name = find, look_in, clock, keep, name
         self._ended: dict[LeaseId, Ended] = {}
 
+    @cached_property
+    def access(self) -> Access:
+        return self._find()
+
     def offers(self, wish: Wish) -> Sequence[Offer]:
+        """Refused when the server does not let us in; nothing is begun then."""
+        shown = self._look_in(self.access)
         return (Offer(market=self.name, offer_id=OFFER_ID, rate=Rate(NOTHING), claim=None, max_seconds=TEN_YEARS,
-                      stranger=False, bounded=False),)
+                      stranger=False, bounded=False, shown=shown, where=self.access.host),)
 
     def prepare(self, offer: Offer, terms: Terms) -> Order:
         if offer.offer_id != OFFER_ID:
             raise OfferGone(f"there is no offer {offer.offer_id!r} here")
         now = self._clock.now()
         return Order(market=self.name, key=terms.key, offer_id=OFFER_ID, claim=None, rate=offer.rate,
-                     seconds=terms.seconds, deposit=NOTHING, placed_at=now, start_by=Instant(now + SECONDS_TO_START))
+                     seconds=terms.seconds, deposit=NOTHING, placed_at=now, start_by=Instant(now + SECONDS_TO_START),
+                     keep=self._keep)
 
     def open(self, order: Order) -> Lease:
         return Lease(self.name, order.key, LeaseId(order.key), order.rate, order.placed_at)
@@ -58,7 +58,7 @@ class OwnServer:
 
     def look(self, lease: Lease) -> LeaseView:
         ended = lease.lease_id in self._ended
-        return LeaseView(as_of=self._clock.now(), access=self._access, funded_until=None, inspect_until=None,
+        return LeaseView(as_of=self._clock.now(), access=self.access, funded_until=None, inspect_until=None,
                          cost_so_far=NOTHING, closed_by="renter" if ended else None)
 
     def hold(self, hold: Hold) -> LeaseView:
