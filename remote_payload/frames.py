@@ -23,6 +23,7 @@ BODY_MAX_UP = 8 * 1024 * 1024
 BODY_MAX_DOWN = 1024 * 1024
 DEPTH_MAX, VALUES_MAX = 8, 512
 INTEGER_MAX = 2**63
+DETAIL_MAX = 600                         # characters of a refusal
 
 VERBS = {"hello": 1, "arm": 2, "probe": 3, "parts": 4, "put": 5, "close": 6, "install": 7, "fetch": 8, "challenge": 9,
          "start": 10, "records": 11, "get": 12, "stop": 13, "wipe": 14, "bye": 15, "discard": 16}
@@ -42,7 +43,7 @@ class Refused(Exception):
 
     def __init__(self, code: str, detail: str) -> None:
         super().__init__(code, detail)
-        self.code, self.detail = code, detail[:200]
+        self.code, self.detail = code, detail[:DETAIL_MAX]
 
 
 class Frame(NamedTuple):

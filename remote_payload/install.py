@@ -1,8 +1,8 @@
 """The environment of the job: exactly the wheels of the lock, by hash, in a folder that a later lease may use again.
 
 uv makes it where uv is or can be had; Python's own venv and pip do where it is not. It is built beside its place and
-renamed when complete. Caches lie in the workspace and go. Installers talk to nobody: of what they print at most the
-last line is kept, for the reason why it did not work.
+renamed when complete. Caches lie in the workspace and go. Installers talk to nobody: of what they print the last few
+lines are told, made harmless, as the reason why it did not work.
 """
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from remote_payload import public
+from remote_payload import public, reasons
 from remote_payload.child import die_with_parent
 from remote_payload.frames import Refused, canonical
 from remote_payload.overwrite import entries, remove_public
@@ -39,7 +39,7 @@ STRICT = ("--require-hashes", "--only-binary", ":all:")
 
 
 def install(place: Workspace, header: dict[str, Any], body: bytes | bytearray, tell: Tell) -> dict[str, Any]:
-    """Makes or finds the environment of the lock. Refused: digest, unsuitable (with the installer's last line)."""
+    """Makes or finds the environment of the lock. Refused: digest, unsuitable (with what the installer said)."""
     began, lock = time.monotonic(), _checked(place, header, body)
     with _alone(place, tell):
         folder = place.environment(header["lock"])
@@ -112,10 +112,12 @@ class _Maker:
         self.cache = place.public / ".uv-cache"
         self.tools = place.scratch / "tools"
         self.deadline = time.monotonic() + SECONDS
-        self.began = time.monotonic()
-        self.last_line = ""
+        self.reason, self.no_uv = "", ""
+        self.log = place.scratch / "installer.log"
+        self.wanted = 0                  # packages of the lock
 
     def make(self, locks: tuple[bytes, bytes], digest: str) -> dict[str, Any]:
+        self.wanted = locks[0].count(b"==")
         for stale in (self.part, self.folder):
             remove_public(stale)
         lock, uv_lock = self.place.scratch / "lock.txt", self.place.scratch / "uv-lock.txt"
@@ -136,11 +138,12 @@ class _Maker:
                       *_find_links(), *(("--no-index",) if _no_index() else ()), str(lock))
             return "uv"
         if sys.version_info < NEEDED:
-            raise Refused("unsuitable", f"python {sys.version_info[0]}.{sys.version_info[1]} and no uv; 3.11 is needed")
+            raise Refused("unsuitable", f"python {sys.version_info[0]}.{sys.version_info[1]} and no uv; 3.11 is needed"
+                          + (f"; uv: {self.no_uv}" if self.no_uv else ""))
         self._run(sys.executable, "-m", "venv", "--without-pip", str(self.part))
         packages = site_packages(self.part)
-        self._run(*self._pip(), "install", *STRICT, "--no-deps", "--no-cache-dir", "--quiet", "--target", str(packages),
-                  "--requirement", str(lock))
+        self._run(*self._pip(), "install", *STRICT, "--no-deps", "--no-cache-dir", "--progress-bar", "off", "--target",
+                  str(packages), "--requirement", str(lock))
         return "pip"
 
     def _find_uv(self, uv_lock: Path) -> str | None:
@@ -150,7 +153,7 @@ class _Maker:
             return there
         done = self._try(sys.executable, "-m", "pip", "install", *STRICT, "--no-deps", "--no-cache-dir", "--quiet",
                          "--target", str(self.tools), "--requirement", str(uv_lock))
-        found = self.tools / "bin" / "uv"
+        self.no_uv, found = self.reason, self.tools / "bin" / "uv"
         return str(found) if done and found.is_file() else None
 
     def _pip(self) -> list[str]:
@@ -178,30 +181,38 @@ class _Maker:
 
     def _run(self, *words: str) -> None:
         if not self._try(*words):
-            raise Refused("unsuitable", "the environment cannot be made: " + (self.last_line or "no reason given"))
+            raise Refused("unsuitable", "the environment cannot be made: " + self.reason)
 
     def _try(self, *words: str) -> bool:
-        """Runs to the end, in silence. False when it failed; `last_line` then says why."""
-        log = self.place.scratch / "installer.log"
-        with log.open("wb") as output:
+        """Runs to the end, in silence. False when it failed; `reason` then says why."""
+        with self.log.open("wb") as output:
             try:
                 process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
                                            env=self._environment(), cwd=self.place.scratch, start_new_session=True,
                                            preexec_fn=die_with_parent)
             except OSError:
-                self.last_line = "the installer cannot be started"
+                self.reason = "the installer cannot be started"
                 return False
             self._wait(process)
-        self.last_line = last_line(log)
-        log.unlink()
+        late = time.monotonic() > self.deadline
+        self.reason = f"not done after {SECONDS // 60} minutes" if late else reasons.reason(self.log)
+        self.log.unlink()
         return process.returncode == 0
 
     def _wait(self, process: subprocess.Popen[bytes]) -> None:
+        asked = 0.0
         while process.poll() is None:
             if time.monotonic() > self.deadline:
                 process.kill()
-            self.tell(int(time.monotonic() - self.began), SECONDS, "installing")
+            if time.monotonic() - asked > 0.5:
+                asked = time.monotonic()
+                self.tell(self._installed(), self.wanted, f"installing {reasons.newest_name(self.log)}".strip())
             time.sleep(0.05)
+
+    def _installed(self) -> int:
+        """Packages that are in their place so far."""
+        packages = site_packages(self.part)
+        return len(list(packages.glob("*.dist-info"))) if packages else 0
 
     def _environment(self) -> dict[str, str]:
         """The node's own words about where packages come from; caches and temporary files inside the workspace."""
@@ -224,12 +235,3 @@ def _find_links() -> list[str]:
 
 def _no_index() -> bool:
     return os.environ.get("PIP_NO_INDEX", "").lower() in ("1", "true", "yes", "on")
-
-
-def last_line(log: Path) -> str:
-    """The last line that says something, printable, without the places of this node."""
-    with log.open("rb") as file:
-        file.seek(max(0, log.stat().st_size - 4096))
-        lines = [line.strip() for line in file.read().decode("utf-8", "replace").splitlines() if line.strip()]
-    words = lines[-1].split() if lines else []
-    return plain(" ".join("(a place)" if "/" in word else word for word in words), 160)

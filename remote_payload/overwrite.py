@@ -12,7 +12,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from remote_payload.workspace import BLOCK, Workspace
+from remote_payload.workspace import BLOCK, Tell, Workspace
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  where a killed job may have left its scratch folder
 SCRATCH = re.compile(r"sealtune-([0-9]{1,10})-")
@@ -96,8 +96,8 @@ def remove_folders(folder: Path) -> None:
         return
 
 
-def remove_public(folder: Path) -> tuple[int, int]:
-    """Unlinks a public tree without overwriting it; (files, bytes)."""
+def remove_public(folder: Path, tell: Tell | None = None) -> tuple[int, int]:
+    """Unlinks a public tree without overwriting it; (files, bytes). `tell` hears how many went."""
     files = size = 0
     for path in files_below(folder):
         try:
@@ -106,6 +106,8 @@ def remove_public(folder: Path) -> tuple[int, int]:
             files += 1
         except OSError:
             continue                     # stands in the inventory afterwards
+        if tell:
+            tell(files, 0, "removing public files")
     remove_folders(folder)
     return files, size
 

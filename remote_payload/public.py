@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from remote_payload.overwrite import entries, remove_public
-from remote_payload.workspace import COMMIT, ENVIRONMENT, Workspace, digest_file, read_json
+from remote_payload.workspace import COMMIT, ENVIRONMENT, Tell, Workspace, digest_file, read_json
 
 MARK = "sealtune.json"
 ENVIRONMENT_SCHEMA, MODEL_SCHEMA = "sealtune/environment/1", "sealtune/model/1"
@@ -74,12 +74,12 @@ def site_packages(folder: Path) -> Path | None:
     return found[0] if len(found) == 1 else None
 
 
-def remove(place: Workspace, part: Part) -> tuple[int, int]:
+def remove(place: Workspace, part: Part, tell: Tell) -> tuple[int, int]:
     """(files, bytes) that went with a part and its mark."""
     if part.place.parent == place.models:
         remove_public_file(model_mark(place, part.place.name))
     if part.place.is_dir() and not part.place.is_symlink():
-        return remove_public(part.place)
+        return remove_public(part.place, tell)
     return remove_public_file(part.place)
 
 

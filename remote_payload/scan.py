@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from remote_payload.media import mounts
-from remote_payload.workspace import plain
+from remote_payload.workspace import Tell, plain
 
 BLOCK = 1 << 20
 PLACES_MAX = 20
@@ -54,9 +54,12 @@ def laptop() -> list[Path]:
 
 
 class Scanner:
-    """One scan. `deadline`: time.monotonic() at which it stops; `skip`: folders that are left out."""
+    """One scan. `deadline`: time.monotonic() at which it stops; `skip`: folders that are left out; `tell`: hears of every
+    file."""
 
-    def __init__(self, patterns: list[bytes], decoy: bytes, since: float, deadline: float, skip: list[Path]) -> None:
+    def __init__(self, patterns: list[bytes], decoy: bytes, since: float, deadline: float, skip: list[Path],
+                 tell: Tell = lambda done, of, what: None) -> None:
+        self._tell, self._seen = tell, 0
         self.patterns, self.decoy = patterns, decoy
         self.since, self.deadline = since - 2, deadline
         self._overlap = max(map(len, [*patterns, decoy])) - 1
@@ -147,6 +150,8 @@ class Scanner:
         tail, found = b"", False
         with os.fdopen(fd, "rb", buffering=0) as file:
             row["files"] += 1
+            self._seen += 1
+            self._tell(self._seen, 0, "scanning files")
             while time.monotonic() <= until:
                 try:
                     block = file.read(BLOCK)

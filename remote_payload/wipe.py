@@ -51,16 +51,14 @@ class Wipe:
 
     def run(self) -> tuple[dict[str, Any], bytes]:
         """(header of the reply, the document). What stays on disk afterwards is the plan, for `finish`."""
-        self.tell(0, 5, "stopping")
+        self.tell(0, 0, "stopping the job")
         job = self._end_job()
         self._take_up(job)
-        self.tell(1, 5, "removing")
         in_time = self._remove_all()
         parts = self._public_parts() if in_time else []
         _sync(self.place.root)
-        self.tell(3, 5, "scanning")
         after = self._scan("after")
-        self.tell(4, 5, "writing")
+        self.tell(0, 0, "writing the evidence")
         return self._conclude(parts, after, in_time)
 
     # ---- the plan --------------------------------------------------------------------------------------------
@@ -133,7 +131,7 @@ class Wipe:
         return True
 
     def _remove(self, path: Path) -> None:
-        shown, size = self._shown(path), size_of(path)
+        shown = self._shown(path)
         try:
             word = "read back" if destroy(path, self.order.nonce) else "unlinked"
         except OSError:
@@ -141,14 +139,14 @@ class Wipe:
         self.done[_key(shown)] = word
         with contextlib.suppress(OSError), (self.place.private / DONE).open("a") as notes:
             notes.write(f"{_key(shown)} {word}\n")
-        self.tell(len(self.done), size, "removing")
+        self.tell(len(self.done), max(len(self.done), self.plan["there"]), "wiping files")
 
     def _public_parts(self) -> list[dict[str, Any]]:
         rows = []
         for part in public.parts(self.place):
-            self.tell(2, 5, "checking")
+            self.tell(0, 0, "checking what may stay")
             kept = part.name in self.order.keep and public.intact(self.place, part)
-            files, size = public.measure(part.place) if kept else public.remove(self.place, part)
+            files, size = public.measure(part.place) if kept else public.remove(self.place, part, self.tell)
             rows.append({"name": part.name or "unfinished", "kept": kept, "digest": part.digest, "files": files,
                          "bytes": size})
         return rows
@@ -162,7 +160,7 @@ class Wipe:
         left_out = {"public weights, checked by digest": [self.place.models] if self.place.models.is_dir() else [],
                     "the laptop itself, in a lab": laptop()}
         scanner = Scanner(self.patterns, self.decoy, self.plan["began"], time.monotonic() + seconds,
-                          [path for paths in left_out.values() for path in paths])
+                          [path for paths in left_out.values() for path in paths], self.tell)
         held = scanner.open_files([*processes()[0], os.getpid()])
         further = min(FURTHER_SECONDS, left / 20)
         for root in roots(self.place.home):

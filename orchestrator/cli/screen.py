@@ -10,7 +10,7 @@ import time
 from ..domain.document import decode
 from ..domain.event import Event, Kind
 from ..domain.evidence import NO_GPU, HardwareReport
-from ..domain.progress import Arrived, Finished, Record, RecordKind, Seen
+from ..domain.progress import Arrived, Finished, Record, RecordKind, Seen, Working
 
 WORDS = {
     "check": "checking the data", "model": "resolving the base model", "seal": "sealing the data", "open": "renting a node",
@@ -39,7 +39,7 @@ class Lines:
     """One line a step, and a line of progress every few seconds."""
 
     def __init__(self) -> None:
-        self._last, self._waiting = 0.0, ""
+        self._last, self._waiting, self._said = 0.0, "", ""
 
     def event(self, event: Event) -> None:
         for text in told(event):
@@ -47,8 +47,8 @@ class Lines:
 
     def seen(self, seen: Seen) -> None:
         text = watched(seen)
-        if text and (not is_step(seen) or time.monotonic() - self._last > EVERY_SECONDS):
-            self._last = time.monotonic()
+        if text and text != self._said and (not is_often(seen) or time.monotonic() - self._last > EVERY_SECONDS):
+            self._last, self._said = time.monotonic(), text
             self.say(text)
 
     def waiting(self, problem: str) -> None:
@@ -140,10 +140,12 @@ def watched(seen: Seen) -> str:
             return f"  advice: {seen.get('rule')}: {seen.get('did')}"
         case Arrived(file):
             return f"  home: {file.name}, {file.size} bytes"
+        case Working(what, done, of):
+            return f"  {what}" + (f": {done:,} of {of:,}" if of else f": {done:,}" if done else "")
         case Finished(how):
             return f"  training {how}"
     return ""
 
 
-def is_step(seen: Seen) -> bool:
-    return isinstance(seen, Record) and seen.kind is RecordKind.STEP
+def is_often(seen: Seen) -> bool:
+    return isinstance(seen, Working) or (isinstance(seen, Record) and seen.kind is RecordKind.STEP)

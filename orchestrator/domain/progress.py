@@ -108,4 +108,13 @@ class Finished:
     error: str | None
 
 
-Seen = Record | Arrived | Tick | Finished
+@dataclass(frozen=True, slots=True)
+class Working:
+    """A long verb goes on: what the node is at, how much of it is done. `of` 0: nobody knows. The node's own words."""
+
+    what: str
+    done: int
+    of: int
+
+
+Seen = Record | Arrived | Tick | Finished | Working

@@ -19,6 +19,7 @@ from .transport import SafeTransport, close_quietly, send
 
 FRAMES_PER_SECOND = 200
 READ = 256 * 1024
+DETAIL_MAX = 600                         # characters of a refusal
 SLOWEST = 16 * 1024                      # bytes a second that a line must carry upwards not to count as silence
 Progress = Callable[[int, int, str], None]
 
@@ -98,7 +99,7 @@ class AgentChannel:
                 self.heard = time.monotonic()
                 return frame
             if frame.type == REFUSED:
-                raise Refusal(clean(take(frame.header, "code", str), 40), clean(frame.header.get("detail", "")))
+                raise Refusal(clean(take(frame.header, "code", str), 40), clean(frame.header.get("detail", ""), DETAIL_MAX))
             if frame.type != PROGRESS or frame.body:
                 raise FrameError("an answer that was not asked for")
             progress(number(frame.header, "done"), number(frame.header, "of"), clean(frame.header.get("what", ""), 60))

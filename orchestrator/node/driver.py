@@ -17,7 +17,7 @@ from ..domain.document import Json, canonical, encode, sha256
 from ..domain.evidence import Check, HardwareReport, Outcome, Trust, WipeEvidence, WipeOrder
 from ..domain.lease import Access, HardwareClaim
 from ..domain.names import Digest, Instant, LeaseKey, Reason
-from ..domain.progress import Finished, Seen
+from ..domain.progress import Finished, Seen, Working
 from ..domain.spool import Installed, Payload, Spool
 from ..domain.text import clean, clean_block
 from ..domain.training import Armed, BaseModel, Deadline, Job, Started
@@ -25,7 +25,7 @@ from ..errors import LeaveNode, NodeLost, SealtuneError
 from ..ports import Clock
 from ..second_row import Evidence
 from . import challenge, shipping
-from .channel import Refusal, ignore
+from .channel import Refusal
 from .client import Agent, Wiped
 from .connection import Dialer, Pace
 from .lane import Lane
@@ -40,18 +40,27 @@ BEAT_LASTS = 15                          # seconds for which a beat is passed on
 INSPECT_SECONDS, CHALLENGE_SECONDS, INSTALL_SECONDS, FETCH_SECONDS = 60, 300, 1800, 7200      # see ports.py
 STOP_SECONDS, GRACE = 170, 60            # the rest of 180 is for closing the lines
 T = TypeVar("T")
+Tell = Callable[[Seen], None]            # hears of long verbs while they go on; never blocks
+
+
+def nobody(seen: Seen) -> None:
+    """Progress that nobody looks at."""
 
 
 class SshNode:
     """One node over SSH. See ports.Node."""
 
     def __init__(self, lane: Lane, lease: LeaseKey, archive: bytes, locks: Mapping[str, bytes], evidence: Evidence,
-                 clock: Clock) -> None:
+                 clock: Clock, tell: Tell = nobody) -> None:
+        self._tell = tell
         self.lane, self._lease, self._archive, self._locks = lane, lease, archive, locks
         self._evidence, self._clock = evidence, clock
         self._variant = ""               # known once installed by this process; "" lets the node use its last one
         self._deadline: tuple[float, Deadline] | None = None
         self._wiped = False
+
+    def _working(self, done: int, of: int, what: str) -> None:
+        self._tell(Working(what, done, of))
 
     # ---- hardware -----------------------------------------------------------------------------------------
 
@@ -108,14 +117,15 @@ class SshNode:
         self._decide(partial(shipping.ship_bytes, self.lane, "payload.zip", self._archive))
         header = {"payload": payload.digest, "lock": payload.lock, "variant": payload.variant,
                   "uv_lock": sha256(uv), "lock_bytes": len(lock)}
-        packages, seconds = self._verb(lambda agent: agent.install(header, lock + uv, ignore), until - time.monotonic())
+        packages, seconds = self._verb(lambda agent: agent.install(header, lock + uv, self._working),
+                                       until - time.monotonic())
         self._variant = payload.variant
         return Installed(payload.digest, payload.lock, seconds, packages)
 
     def fetch(self, base: BaseModel) -> Digest:
         files = sorted([name, digest] for name, digest in base.files)
         header = {"endpoint": base.endpoint, "repo": base.repo, "commit": base.commit, "files": files}
-        answer = self._verb(lambda agent: agent.fetch(header, ignore), FETCH_SECONDS)
+        answer = self._verb(lambda agent: agent.fetch(header, self._working), FETCH_SECONDS)
         if answer != sha256(canonical(files)):
             raise NodeLost("the node fetched other files of the base model")
         return answer
@@ -174,7 +184,7 @@ class SshNode:
         def wipe(agent: Agent) -> Wiped:
             seconds = max(order.until - self._clock.now(), 30)
             header = {"order_id": order.order_id, "keep": list(order.keep), "seconds": seconds, "nonce": order.nonce}
-            return agent.wipe(header, "\n".join(order.canaries).encode(), seconds, ignore)
+            return agent.wipe(header, "\n".join(order.canaries).encode(), seconds, self._working)
         wiped = self._verb(wipe, max(order.until - self._clock.now(), 30))
         evidence = _evidence_of(wiped, self._evidence)
         self._wiped = evidence.outcome is Outcome.COMPLETE
@@ -205,7 +215,8 @@ class Nodes:
     """Port Nodes: sessions by access and lease. `archive`, `locks`: see Payloads."""
 
     def __init__(self, archive: bytes, locks: Mapping[str, bytes], evidence: Evidence, clock: Clock,
-                 pace: Pace | None = None, handshakes: int = 4) -> None:
+                 pace: Pace | None = None, handshakes: int = 4, tell: Tell = nobody) -> None:
+        self._tell = tell
         self._archive, self._locks, self._evidence, self._clock = archive, locks, evidence, clock
         self._pace, self._gate = pace or Pace(), threading.BoundedSemaphore(handshakes)
         self._sessions: dict[tuple[Access, LeaseKey], SshNode] = {}
@@ -215,7 +226,7 @@ class Nodes:
         node = self._sessions.get((access, lease))
         if node is None:
             lane = Lane(Dialer(access, ssh_key, self._gate, self._pace), self._archive, lease, patience)
-            node = SshNode(lane, lease, self._archive, self._locks, self._evidence, self._clock)
+            node = SshNode(lane, lease, self._archive, self._locks, self._evidence, self._clock, self._tell)
             self._sessions[access, lease] = node
         node.lane.patience = patience
         return node
@@ -263,6 +274,6 @@ def _evidence_of(wiped: Wiped, evidence: Evidence) -> WipeEvidence:
 def _decided(refusal: Refusal) -> LeaveNode:
     """What a refusal means for the run."""
     if refusal.code in UNSUITABLE:
-        return LeaveNode(Reason.UNSUITABLE, detail=str(refusal))
+        return LeaveNode(Reason.UNSUITABLE, detail=refusal.detail or refusal.code)
     return NodeLost(f"the node refused: {refusal}")
 

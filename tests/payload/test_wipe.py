@@ -14,6 +14,7 @@ import pytest
 from orchestrator.domain.document import canonical, sha256
 from remote_payload import media, scan, wipe, wipe_document
 from remote_payload.overwrite import destroy
+from remote_payload.workspace import Workspace
 from tests.payload.rental import JOB, NONCE, Lease
 from tests.payload.talk import LEASE, LOCK, OTHER_LEASE, Node, Refused, a_node, lives, until
 
@@ -280,6 +281,20 @@ def test_canaries_too_short_to_mean_anything_are_refused(node: Node) -> None:
     for canaries in (b"short", b"x" * 300, b"\n".join(b"canary-%d" % n for n in range(17))):
         with pytest.raises(Refused, match="bad-request"):
             node.connect().ask("wipe", {"order": order}, canaries)
+
+
+def test_a_wipe_says_how_far_it_is(tmp_path: Path) -> None:
+    said: list[tuple[int, int, str]] = []
+    place = Workspace(tmp_path, OTHER_LEASE)
+    place.create()
+    for number in range(5):
+        (place.scratch / f"file-{number}").write_bytes(b"x")
+    order = wipe.Order("w", [], 30, NONCE, [b"canary-0001"])
+    wipe.Wipe(place, order, lambda done, of, what: said.append((done, of, what)), lambda: None).run()
+    wiping = [(done, of) for done, of, what in said if what == "wiping files"]
+    assert wiping == [(n, 7) for n in range(1, 8)], "five files, the lease's own note and the decoy"
+    assert list(dict.fromkeys(what for _, _, what in said)) == [
+        "stopping the job", "scanning files", "wiping files", "writing the evidence"]
 
 
 # ---- the pieces -------------------------------------------------------------------------------------------------
