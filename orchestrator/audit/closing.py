@@ -1,7 +1,8 @@
 """The closing record of a run: what became of every lease after its report was sealed, over the whole log. Pure.
 
 It is signed after the money is settled, and so it can tell what a report could not: the end, the receipt, the
-refund, and the salts that tie the reports to what was written into the ends.
+refund, the salts that tie the reports to what was written into the ends, and the evidence of a wipe that was only
+possible after the report was sealed: on the user's own server, which was out of reach when it was left.
 """
 from __future__ import annotations
 

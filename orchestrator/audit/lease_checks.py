@@ -29,7 +29,16 @@ def was_wiped(lease: LeaseCase) -> Answer:
         return failed(f"{answer['outcome']}, {answer['leftovers']} files left")
     if end and end.public["node_gone"] and end.seq < wipe.seq:
         return failed("recorded after the end of the lease")
-    return passed(f"{answer['files']} files" + (f", kept: {', '.join(answer['kept'])}" if answer["kept"] else ""))
+    done = f"{answer['files']} files" + (f", kept: {', '.join(answer['kept'])}" if answer["kept"] else "")
+    return _sealed_later(lease, answer, done) if wipe.seq >= lease.predicate["events"]["count"] else passed(done)
+
+
+def _sealed_later(lease: LeaseCase, answer: Json, done: str) -> Answer:
+    """A wipe that came after the report was signed is sealed by the closing record, which is signed last."""
+    (part,) = [part for part in lease.case.closed()["leases"] if part["scope"] == lease.scope]
+    if (part["wiped"] or {}).get("evidence") != answer["evidence"]:
+        return failed("done after the report was signed, and the closing record names other evidence")
+    return passed(f"{done}; done after the report was signed, the closing record holds its evidence {answer['evidence']}")
 
 
 def scan_could_see(lease: LeaseCase) -> Answer:

@@ -14,7 +14,8 @@ Of each lease's report:
  9. whole: one spelling, a known kind of statement
 10. of this log: over its first rows, and the one that the log names
 11. says what log and evidence say: made again, the same bytes
-12. the node was wiped, completely, before the end of the lease
+12. the node was wiped, completely, before the end of the lease; if only after the report was sealed (an own server that
+    was out of reach), the closing record names the evidence
 13. the scan could see: it found its control, which is gone now
 14. the scan found nothing of the data, and got through
 15. everything shipped or made is in the wipe's list

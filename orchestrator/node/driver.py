@@ -38,6 +38,7 @@ UNSUITABLE = ("busy", "no-space", "unsuitable", "python")
 MONTH = 30 * 86400
 BEAT_LASTS = 15                          # seconds for which a beat is passed on with every question
 INSPECT_SECONDS, CHALLENGE_SECONDS, INSTALL_SECONDS, FETCH_SECONDS = 60, 300, 1800, 7200      # see ports.py
+LATER_SECONDS = 600                      # for a wipe that is done after its time
 STOP_SECONDS, GRACE = 170, 60            # the rest of 180 is for closing the lines
 T = TypeVar("T")
 Tell = Callable[[Seen], None]            # hears of long verbs while they go on; never blocks
@@ -182,13 +183,18 @@ class SshNode:
 
     def wipe(self, order: WipeOrder) -> WipeEvidence:
         def wipe(agent: Agent) -> Wiped:
-            seconds = max(order.until - self._clock.now(), 30)
+            seconds = self._seconds_for(order)
             header = {"order_id": order.order_id, "keep": list(order.keep), "seconds": seconds, "nonce": order.nonce}
             return agent.wipe(header, "\n".join(order.canaries).encode(), seconds, self._working)
-        wiped = self._verb(wipe, max(order.until - self._clock.now(), 30))
+        wiped = self._verb(wipe, self._seconds_for(order))
         evidence = _evidence_of(wiped, self._evidence)
         self._wiped = evidence.outcome is Outcome.COMPLETE
         return evidence
+
+    def _seconds_for(self, order: WipeOrder) -> int:
+        """Up to the order's end; one that is given again after it (an own server that was out of reach) has a new start."""
+        left = order.until - self._clock.now()
+        return max(left, 30) if left > 0 else LATER_SECONDS
 
     def close(self) -> None:
         """End the session. After a complete wipe the keeper hears that its evidence is safe and may go."""

@@ -1,6 +1,7 @@
 """The audit over a whole run: a good one is verified, and each thing that can be wrong has its number."""
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,14 +14,26 @@ from hypothesis import strategies as st
 
 from orchestrator.audit.case import Release
 from orchestrator.audit.verify import AuditResult, Verdict, audit
-from orchestrator.domain.document import sha256
+from orchestrator.domain.document import canonical, sha256
 from orchestrator.domain.evidence import Check, Outcome
+from orchestrator.domain.names import Reason
 from orchestrator.errors import BadInput
 from tests.fakes.audited import RELEASE, RUN, SIGNER, Story, usdc
 
 pytestmark = pytest.mark.evidence
 TRUSTED = frozenset({SIGNER})
 SIGNED = ("closing.json", "closing.json.sig", "events.jsonl", "lease-1/report.json", "lease-1/report.json.sig")
+
+
+class WipedLater(Story):
+    """The user's own server: out of reach at the release, which signs its report all the same; wiped days later."""
+
+    def backward(self, scope: str, reason: Reason = Reason.DONE) -> None:
+        self.without = frozenset({f"{scope}/wipe", f"{scope}/destroy"})
+        self.ended = lambda end: replace(end, node_gone=False, receipt=None)
+        super().backward(scope, reason)
+        self.without = frozenset({f"{scope}/{step}" for step in ("left", "stop", "report", "end", "settle")})
+        super().backward(scope, reason)
 
 
 def judge(story: Story, release: Release | None = RELEASE) -> AuditResult:
@@ -75,6 +88,33 @@ class TestGood:
         assert result.verdict is Verdict.INCOMPLETE and len(result.checks) == 7 + 2 * 13
         bad = [(c.number, c.word, c.text) for c in result.checks if c.word == "not checked"]
         assert {n for n, _, _ in bad} == {12, 13, 14, 18} and all(text.startswith("lease-1") for _, _, text in bad)
+
+    def test_a_wipe_after_the_report_is_sealed_by_the_closing_record(self, tmp_path: Path) -> None:
+        """An own server that was out of reach when it was left, and wiped later: `sealtune end RUN`."""
+        story = WipedLater(tmp_path).told()
+        assert json.loads((story.home / "lease-1/report.json").read_bytes())["predicate"]["result"] == "failed"
+        (part,) = json.loads((story.home / "closing.json").read_bytes())["leases"]
+        result = judge(story)
+        assert not_passed(result) == {} and result.verdict is Verdict.VERIFIED
+        (wiped,) = [c.why for c in result.checks if c.number == 12]
+        assert f"after the report was signed, the closing record holds its evidence {part['wiped']['evidence']}" in wiped
+
+    def test_without_its_closing_record_a_later_wipe_is_not_believed(self, tmp_path: Path) -> None:
+        story = WipedLater(tmp_path).told()
+        (story.home / "closing.json").unlink()
+        assert word(judge(story), 12) == "not checked"
+
+    def test_a_closing_record_with_other_evidence_contradicts_a_later_wipe(self, tmp_path: Path) -> None:
+        story = WipedLater(tmp_path).told()
+        tree = json.loads((story.home / "closing.json").read_bytes())
+        tree["leases"][0]["wiped"]["evidence"] = sha256(b"another document")
+        (story.home / "closing.json").write_bytes(canonical(tree))
+        assert word(judge(story), 12) == "failed"
+
+    def test_the_evidence_of_a_later_wipe_must_be_there(self, tmp_path: Path) -> None:
+        story = WipedLater(tmp_path).told()
+        shutil.rmtree(story.home / "evidence")
+        assert {n for n, (said, _) in not_passed(judge(story)).items() if said == "not checked"} == {13, 14, 15}
 
     def test_nothing_there(self, tmp_path: Path) -> None:
         for folder in (tmp_path, tmp_path / "nowhere"):
