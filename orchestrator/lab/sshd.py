@@ -39,13 +39,17 @@ def host_key(folder: Path) -> str:
 
 
 def config(folder: Path, port: int, user: str, pam: bool) -> str:
-    """Loopback only, keys only, one command only, nothing forwarded, no terminal."""
+    """Loopback only, keys only, one command only, nothing forwarded, no terminal.
+
+    HOME is the node's own folder for the moment until the wrapper runs: sshd starts it through the caller's login shell,
+    which would run the caller's start files first."""
     return f"""# The lab's node. Nothing of the machine's own ssh server is used or changed.
 ListenAddress 127.0.0.1
 Port {port}
 HostKey "{folder / 'host_key'}"
 AuthorizedKeysFile "{folder / 'authorized_keys'}"
 ForceCommand {shlex.quote(str(folder / 'session'))}
+SetEnv "HOME={folder}"
 AllowUsers {user}
 AuthenticationMethods publickey
 PubkeyAuthentication yes

@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import os
+import re
+import socket
 import subprocess
 import sys
 import threading
@@ -53,6 +55,25 @@ def test_is_a_real_sshd_with_its_own_key_on_loopback(renter: Renter) -> None:
 def test_start_is_idempotent_and_finds_it_again(renter: Renter) -> None:
     folder = Path(renter.node.folder)
     assert lab.start(lab.NodeSpec(folder)) == lab.running(folder) == renter.node
+
+
+def test_start_files_of_the_caller_s_shell_do_not_run(renter: Renter, tmp_path: Path) -> None:
+    """bash that sshd starts runs ~/.bashrc, zsh ~/.zshenv: as the caller, before any right is dropped."""
+    (tmp_path / ".bashrc").write_text("echo start file\n")
+    config = (Path(renter.node.folder) / "sshd_config").read_text()
+    (home,) = re.findall(r'^SetEnv "HOME=(.+)"$', config, re.M)
+    assert not [f for f in os.listdir(home) if f.startswith(".")] and Path(home).stat().st_uid == os.geteuid()
+    assert Path(home).stat().st_mode & 0o022 == 0, "a renter could put one there"
+    assert as_sshd_starts_it(tmp_path) in ("start file\nran\n", "ran\n")       # not every bash is built to do so
+    assert as_sshd_starts_it(Path(home)) == "ran\n"
+    assert said(renter, "echo $HOME").strip() == renter.node.home
+
+
+def as_sshd_starts_it(home: Path) -> str:
+    ours, its = socket.socketpair()
+    with ours, its:
+        return subprocess.run(["bash", "-c", "echo ran"], stdin=its, capture_output=True, text=True, check=True,
+                              env={"HOME": str(home), "SSH_CLIENT": "::1 1 1", "PATH": os.defpath}).stdout
 
 
 def test_session_lives_in_the_sandbox(renter: Renter) -> None:
