@@ -62,7 +62,7 @@ def test_start_files_of_the_caller_s_shell_do_not_run(renter: Renter, tmp_path: 
     (tmp_path / ".bashrc").write_text("echo start file\n")
     config = (Path(renter.node.folder) / "sshd_config").read_text()
     (home,) = re.findall(r'^SetEnv "HOME=(.+)"$', config, re.M)
-    assert not [f for f in os.listdir(home) if f.startswith(".")] and Path(home).stat().st_uid == os.geteuid()
+    assert not [f for f in Path(home).iterdir() if f.name.startswith(".")] and Path(home).stat().st_uid == os.geteuid()
     assert Path(home).stat().st_mode & 0o022 == 0, "a renter could put one there"
     assert as_sshd_starts_it(tmp_path) in ("start file\nran\n", "ran\n")       # not every bash is built to do so
     assert as_sshd_starts_it(Path(home)) == "ran\n"
@@ -72,7 +72,7 @@ def test_start_files_of_the_caller_s_shell_do_not_run(renter: Renter, tmp_path: 
 def as_sshd_starts_it(home: Path) -> str:
     ours, its = socket.socketpair()
     with ours, its:
-        return subprocess.run(["bash", "-c", "echo ran"], stdin=its, capture_output=True, text=True, check=True,
+        return subprocess.run(["bash", "-c", "echo ran"], stdin=its.fileno(), capture_output=True, text=True, check=True,
                               env={"HOME": str(home), "SSH_CLIENT": "::1 1 1", "PATH": os.defpath}).stdout
 
 
