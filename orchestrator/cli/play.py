@@ -6,6 +6,7 @@ from contextlib import closing
 
 from .. import wiring
 from ..domain.event import BILLING, owed
+from ..domain.evidence import NO_GPU
 from ..domain.names import RunId
 from ..errors import EXIT_INCOMPLETE, Detached, NoSuchRun, RunLocked, SealtuneError, StillOwed
 from ..ports import Person
@@ -17,7 +18,6 @@ from .screen import screen
 
 SIMULATED = "simulated hardware: a GPU's name was played, no GPU was there"
 REHEARSED = "a rehearsal: nothing was trained, the figures are played"
-ON_CPU = "no GPU: it was trained on the CPU"
 
 
 def play(desk: Desk, run: RunId, person: Person, json: bool, *, new: bool = False) -> int:
@@ -74,5 +74,5 @@ def judge(desk: Desk, run: RunId, problem: SealtuneError | None) -> tuple[str | 
     line += f"; {'; '.join(f'{c.text}: {c.why}' for c in open_[:3])}" if open_ else ""
     rehearsed = wiring.run_file_of(desk.settings, run).engine == "rehearsal"
     notes = [SIMULATED] * audited.simulated + [REHEARSED] * rehearsed
-    notes += [ON_CPU] * (not rehearsed and without_gpu(wiring.journals(desk.settings).read(run)))
+    notes += ["no GPU" if rehearsed else NO_GPU] * without_gpu(wiring.journals(desk.settings).read(run))
     return audited.verdict.value, f"{line} ({'; '.join(notes)})" if notes else line, audited.verdict.exit_code

@@ -92,7 +92,7 @@ def test_by_known_hosts_in_plain_words(server: Server) -> None:
     for word in ("market", "deposit", "renting", "offer"):
         assert word not in done.err + done.out
     assert "verdict  verified" in done.out
-    assert "no GPU: it was trained on the CPU" in done.out
+    assert "nothing was trained, the figures are played; no GPU)" in done.out
     assert "money" not in done.out
     assert server.known.read_text() == server.host_line
     assert files_of(Path(server.node.home)) == frozenset(), "the user's machine is as it was before"
