@@ -19,6 +19,7 @@ from orchestrator import bootstrap  # noqa: E402
 WHEELS = ROOT / ".wheels"
 LOCKS = ROOT / "remote_payload" / "locks"
 VARIANTS = ("uv", "rehearsal", "cpu")
+SIDE_BY_SIDE = ("-n", "2", "--dist", "loadgroup", "--no-loadscope-reorder")      # conftest.py says what goes where
 
 
 def main() -> int:
@@ -79,7 +80,7 @@ def run_pytest(arguments: list[str]) -> int:
         arguments = ["-m", "not full", *arguments]
     if not only_loopback():
         say("no network namespace could be made here: the tests run beside the machine's own network")
-    return subprocess.run([sys.executable, "-m", "pytest", *arguments], check=False).returncode
+    return subprocess.run([sys.executable, "-m", "pytest", *SIDE_BY_SIDE, *arguments], check=False).returncode
 
 
 def only_loopback() -> bool:
