@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from orchestrator.domain.hostkey import fingerprint
 from orchestrator.lab import node as lab_node
 from orchestrator.lab import sandbox
 from tests.scenario.data import parcels
-from tests.scenario.lab import Lab, Laptop, files_of
+from tests.scenario.lab import FAST, HANGING, Lab, Laptop, files_of
 
 pytestmark = pytest.mark.journey
 
@@ -27,9 +27,9 @@ class Server:
     key: Path
     laptop: Laptop                       # without a lab: nothing in its state but what it makes itself
 
-    def page(self, **ssh: Any) -> Path:
+    def page(self, knobs: Mapping[str, Any] = FAST, **ssh: Any) -> Path:
         where = {"host": self.node.host, "port": self.node.port, "user": self.node.user, "identity": str(self.key)}
-        return self.laptop.write_run(parcels(500), market="ssh", budget=None, hours=None, ssh={**where, **ssh})
+        return self.laptop.write_run(parcels(500), knobs=knobs, market="ssh", budget=None, hours=None, ssh={**where, **ssh})
 
     @property
     def known(self) -> Path:
@@ -136,6 +136,26 @@ def test_who_is_not_let_in_learns_it_before_anything_is_begun(server: Server, tm
     assert "hint: `user:` and `identity:`" in told
     assert server.laptop.sealtune("rentals", "--json").tree["rentals"] == []
     untouched(server)
+
+
+@pytest.mark.full
+def test_a_server_that_was_away_is_wiped_later_and_the_evidence_is_sealed(lab: Lab, server: Server) -> None:
+    """It went down in training. What is on it stays owed, with exit 3; once it is back, `sealtune end RUN` discharges it."""
+    page, folder = server.page(fingerprint=fingerprint(server.node.host_keys[0]), knobs=HANGING), Path(server.node.folder)
+    going = server.laptop.begin("run", page, "--yes", "--on-interrupt", "stop")
+    run = server.laptop.in_training(going)
+    lab_node.stop(folder)
+    going.interrupt()
+    told = going.ended(3).err
+    assert "data of lease-1" in told and "keeper of lease-1" in told
+    assert "still open: " in server.laptop.sealtune("end", run, "--yes", code=3).err
+    server.node = lab_node.start(lab_node.NodeSpec(folder, server.node.port, _packages(lab), gpu=None))
+    server.laptop.sealtune("end", run, "--yes")
+    audited = server.laptop.sealtune("audit", run, "--json").tree
+    (wiped,) = [c for c in audited["checks"] if c["number"] == 12]
+    assert "after the report was signed, the closing record holds its evidence" in wiped["why"]
+    assert audited["verdict"] == "verified"
+    assert all(name.startswith(".sealtune/public/") for name in files_of(Path(server.node.home)))
 
 
 def test_a_missing_identity_is_named(server: Server) -> None:
