@@ -31,8 +31,8 @@ class Reverted(Exception):
 class Chain:
     calls = 0                            # of all chains in this process: what a long test has done
 
-    def __init__(self) -> None:
-        environment = pyrevm.Env(cfg=pyrevm.CfgEnv(chain_id=CHAIN_ID))
+    def __init__(self, chain_id: int = CHAIN_ID) -> None:
+        environment = pyrevm.Env(cfg=pyrevm.CfgEnv(chain_id=chain_id))
         self._evm = pyrevm.EVM(spec_id="CANCUN", env=environment)
         self.now = START
         self._number = 1
@@ -95,7 +95,7 @@ class Contract:
         self._functions = {e["name"]: e for e in abi if e["type"] == "function"}
         self._selectors = {name: _selector(entry) for name, entry in self._functions.items()}
         self._errors = {_selector(e): e for e in abi if e["type"] == "error"}
-        self._errors[_selector(_STRING_REVERT)] = _STRING_REVERT
+        self._errors |= {_selector(e): e for e in (_STRING_REVERT, _PANIC)}
         self._events = {keccak(text=_signature(e)): e for e in abi if e["type"] == "event"}
 
     def send(self, sender: str, function: str, *arguments: Any, gas: int | None = None) -> Any:
@@ -139,6 +139,7 @@ class Contract:
 
 
 _STRING_REVERT = {"type": "error", "name": "Error", "inputs": [{"name": "message", "type": "string"}]}
+_PANIC = {"type": "error", "name": "Panic", "inputs": [{"name": "code", "type": "uint256"}]}
 
 
 def _type(item: dict[str, Any]) -> str:

@@ -249,7 +249,8 @@ def test_the_session_extends_from_the_budget_and_the_owner_from_its_wallet(world
 
 def test_the_session_cancels_rejects_and_ends_what_it_opened(world: World) -> None:
     world.open_budget()
-    for n, (function, *rest) in enumerate((("cancel",), ("reject", 3, REPORT), ("end", REPORT)), 1):
+    ways: tuple[tuple[str, tuple[Any, ...]], ...] = (("cancel", ()), ("reject", (3, REPORT)), ("end", (REPORT,)))
+    for n, (function, rest) in enumerate(ways, 1):
         id = (world.create_by if function == "cancel" else lambda _, **how: running(world, **how))(
             SESSION, key=bytes([n]) * 32)
         home = world.balance(RENTER.address)

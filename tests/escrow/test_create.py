@@ -9,7 +9,7 @@ from eth_account.messages import encode_typed_data
 from eth_utils.crypto import keccak
 
 from . import doubles
-from .chain import CHAIN_ID
+from .chain import CHAIN_ID, Chain
 from .model import FUNDED, price_ahead
 from .world import (
     FEE_TAKER,
@@ -221,6 +221,15 @@ def test_a_quote_for_another_escrow_is_not_ours(world: World) -> None:
     other = World(world.token)
     with refused("BadSignature", PROVIDER.address):
         world.create(quote, signature=PROVIDER.sign(other.digest(quote)))
+
+
+def test_a_quote_for_another_chain_is_not_ours(world: World) -> None:
+    """Not even where token and escrow have the same addresses there."""
+    elsewhere = World(chain=Chain(CHAIN_ID + 1))
+    assert elsewhere.escrow.address == world.escrow.address
+    with refused("BadSignature", PROVIDER.address):
+        elsewhere.create(signature=PROVIDER.sign(world.digest(world.quote())))
+    assert elsewhere.escrow.read("rentalId", RENTER.address, NOTHING) != world.id_of(RENTER.address, NOTHING)
 
 
 def _spoilt(good: bytes) -> dict[str, bytes]:

@@ -110,6 +110,31 @@ def test_a_blacklisted_provider_holds_up_nobody_else(world: World) -> None:
     assert world.balance(world.escrow.address) == 0
 
 
+def test_what_is_owed_can_always_be_counted(world: World) -> None:
+    """Deposits so large that a sum would overflow are refused on the way in, so closing never meets one."""
+    longest = 2**32 - 1
+    most = -(-(2**96 - 1) * longest // 3600)
+    room = (2**120 - 1) // most
+
+    def dear(key: int) -> bytes:
+        quote = world.quote(pricePerHour=2**96 - 1, maxSeconds=longest)
+        return world.active(quote, key=key.to_bytes(32, "big"), seconds=longest)
+
+    ids = [dear(key) for key in range(room)]
+    with refused("Panic", 0x11):
+        dear(room)
+    world.pause()
+    world.after(longest)
+    world.escrow.send(STRANGER.address, "settle", ids[0])
+    world.pause(False)
+    assert world.escrow.read("held") == (room - 1) * most
+    with refused("BadDeposit", (room + 1) * most, (room + 1) * most):
+        dear(room)
+    for id in ids[1:]:
+        world.escrow.send(STRANGER.address, "settle", id)
+    assert world.escrow.send(PROVIDER.address, "withdraw") == room * ((2**96 - 1) * longest // 3600)
+
+
 # ---- tokens that Circle's is not ------------------------------------------------------------------------
 
 

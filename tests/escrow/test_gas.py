@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from eth_utils.crypto import keccak
 
 from .nodechain import node
-from .world import OTHER_PROVIDER, PROVIDER, RENTER, SESSION, STRANGER, World, keccak, list_hash
+from .world import OTHER_PROVIDER, PROVIDER, RENTER, SESSION, STRANGER, World, list_hash
 
 pytestmark = pytest.mark.money
 GOLDEN = Path(__file__).with_name("gas.json")

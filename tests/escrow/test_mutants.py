@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.chain.contracts import build
+
 from . import mutants, tools
 from .mutants import MUTANTS, NAMED, Mutant
 
@@ -31,5 +33,5 @@ def test_every_mistake_is_noticed(mutant: Mutant, tmp_path: Path) -> None:
 def test_every_mistake_fits_the_sources() -> None:
     assert len({m.name for m in MUTANTS}) == len(MUTANTS) >= 25
     for mutant in MUTANTS:
-        source = (mutants.build.HERE / mutant.source).read_text(encoding="utf-8")
+        source = (build.HERE / mutant.source).read_text(encoding="utf-8")
         assert source.count(mutant.before) == 1, mutant.name

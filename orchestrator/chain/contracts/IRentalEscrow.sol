@@ -235,7 +235,8 @@ interface IRentalEscrow {
     error BadFee(uint256 feeBps, address feeRecipient);
     /// @notice It would cost more than the caller allowed.
     error AboveMaximum(uint256 amount, uint256 maximum);
-    /// @notice The token moved less than it was asked to: with this payment the contract would owe more than it has.
+    /// @notice The token moved less than it was asked to: with this payment the contract would owe more than it has. Or
+    /// it would owe more than it can count, which is far beyond the supply of any token that this is meant for.
     error BadDeposit(uint256 promised, uint256 balance);
     /// @notice The token said no. The credit stays; try again later.
     error TransferFailed(address account, uint256 amount);

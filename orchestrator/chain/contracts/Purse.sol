@@ -122,10 +122,11 @@ abstract contract Purse is IRentalEscrow {
         return ok && uint256(bytes32(answer)) == 1;
     }
 
-    /// @dev Whatever the token did with a payment: what is here covers what was promised, or the payment is undone.
+    /// @dev Whatever the token did with a payment: what is here covers what was promised, or the payment is undone. The
+    /// same if what was promised is more than one sum holds: closing moves it from one to the other and must never fail.
     function _mustBeSolvent() private view {
         uint256 promised = uint256(_sums.held) + _sums.credits;
         uint256 here = TOKEN.balanceOf(address(this));
-        if (here < promised) revert BadDeposit(promised, here);
+        if (here < promised || promised > type(uint120).max) revert BadDeposit(promised, here);
     }
 }

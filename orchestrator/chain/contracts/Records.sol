@@ -16,7 +16,7 @@ import {IRentalEscrow} from "./IRentalEscrow.sol";
 /// and what fills a slot of its own, in mappings of the contract: accessHash; the document, which is readyHash from
 /// activation on and reportDigest once closed; feeRecipient, if feeBps is not 0.
 ///
-/// Price times time fits 120 bits, after the division by an hour,, because the price has 96 and the time 32.
+/// Price times time fits 120 bits, after the division by an hour, because the price has 96 and the time 32.
 library Records {
     struct Record {
         address renter;
