@@ -33,7 +33,8 @@ class Reason(StrEnum):
     TOO_SLOW = "node too slow to be checked before the inspection window closes"
     HOST_KEY = "host key changed"
     UNSUITABLE = "node cannot hold the environment"
+    REFUSED = "node refused"             # for a reason that asking again does not change
 
 
 SPENT_OFFERS = (Reason.HARDWARE, Reason.NO_SHOW, Reason.PROVIDER_ENDED, Reason.OFFER_GONE, Reason.TOO_SLOW,
-                Reason.UNSUITABLE)
+                Reason.UNSUITABLE, Reason.REFUSED)

@@ -35,6 +35,7 @@ from .probes import models, rules, system
 from .proving import TEXTS, Proof, prove
 
 UNSUITABLE = ("busy", "no-space", "unsuitable", "python")
+FOR_GOOD = ("internal", "bad-request", "digest")
 MONTH = 30 * 86400
 BEAT_LASTS = 15                          # seconds for which a beat is passed on with every question
 INSPECT_SECONDS, CHALLENGE_SECONDS, INSTALL_SECONDS, FETCH_SECONDS = 60, 300, 1800, 7200      # see ports.py
@@ -94,7 +95,7 @@ class SshNode:
                 return self.lane.within(partial(_prove, sizes), until - time.monotonic())
             except Refusal as refusal:
                 if refusal.code != "unsuitable":
-                    raise _decided(refusal) from refusal
+                    raise decided(refusal) from refusal
         return None
 
     def _views(self) -> rules.Views:
@@ -153,7 +154,7 @@ class SshNode:
         except Refusal as refusal:
             if refusal.code == "unknown-job":
                 return Finished("lost", "the node knows no such job")
-            raise _decided(refusal) from refusal
+            raise decided(refusal) from refusal
         for seen in Mirror(self.lane, job, home, lambda: None).follow(until):
             if isinstance(seen, Finished):
                 return Finished(how, seen.error)
@@ -214,7 +215,7 @@ class SshNode:
         try:
             return work()
         except Refusal as refusal:
-            raise _decided(refusal) from refusal
+            raise decided(refusal) from refusal
 
 
 class Nodes:
@@ -277,9 +278,11 @@ def _evidence_of(wiped: Wiped, evidence: Evidence) -> WipeEvidence:
                         wiped.hits, wiped.kept)
 
 
-def _decided(refusal: Refusal) -> LeaveNode:
+def decided(refusal: Refusal) -> LeaveNode:
     """What a refusal means for the run."""
     if refusal.code in UNSUITABLE:
         return LeaveNode(Reason.UNSUITABLE, detail=refusal.detail or refusal.code)
+    if refusal.code in FOR_GOOD:
+        return LeaveNode(Reason.REFUSED, detail=str(refusal))
     return NodeLost(f"the node refused: {refusal}")
 

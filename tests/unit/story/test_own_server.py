@@ -13,7 +13,7 @@ from orchestrator.domain.names import LeaseKey, Reason
 from orchestrator.domain.progress import Finished, Seen
 from orchestrator.domain.spool import Installed, Payload
 from orchestrator.domain.training import Armed, Deadline, Job
-from orchestrator.errors import LeaveNode, NodeLost, Refused, SealtuneError, StopRun
+from orchestrator.errors import LeaveNode, Refused, SealtuneError, StopRun
 from orchestrator.rental import run
 from tests.fakes.laptop import house
 from tests.fakes.world import FakeMarket, FakeNode, FakeNodes, World
@@ -47,7 +47,7 @@ class NoRoom(FakeNode):
 
 class Refusing(FakeNode):
     def install(self, payload: Payload) -> Installed:
-        raise NodeLost("the node refused: internal: Broken install.py:1")
+        raise LeaveNode(Reason.REFUSED, detail="internal: Broken install.py:1")
 
 
 class CutOff(FakeNode):
@@ -59,8 +59,8 @@ class CutOff(FakeNode):
         raise cut
 
 
-@pytest.mark.parametrize(("kind", "why"), [(NoRoom, "the disk is full"), (Refusing, "the node refused: internal")])
-def test_what_fails_before_the_training_is_not_tried_again(kind: type[FakeNode], why: str) -> None:
+@pytest.mark.parametrize(("kind", "why"), [(NoRoom, "the disk is full"), (Refusing, "node refused: internal")])
+def test_what_it_cannot_do_is_not_tried_again(kind: type[FakeNode], why: str) -> None:
     w = World("ssh")
     with pytest.raises(StopRun, match=f"the server gpu.example.net was tried and left: .*{why}") as left:
         run(replace(house(w), market=Mine(w), nodes=Nodes(w, kind)), task())
