@@ -32,11 +32,19 @@ def rentals(json: bool = JSON) -> None:
     elif not found and not problem:
         typer.echo("no open rentals")
     for one in [] if json else found:
-        typer.echo(f"{one['rental']:40} {one['state']:9} {one['rate']:24} owes {', '.join(one['owed']) or 'its deposit'}")
+        typer.echo(line(one))
     if any(one["state"] in ("leaked", "unknown") for one in found):
         typer.echo("hint: sealtune end --leaked", err=True)
     if problem:
         raise problem
+
+
+def line(one: dict[str, Any]) -> str:
+    """One lease in words; on the person's own server what is still on it, and no word of money."""
+    if one["market"] == "ssh":
+        there = [what for what in one["owed"] if what not in ("lease", "deposit")]
+        return f"{one['rental']:40} {one['state']:9} {'your own server':24} to be wiped: {', '.join(there) or 'nothing'}"
+    return f"{one['rental']:40} {one['state']:9} {one['rate']:24} owes {', '.join(one['owed']) or 'its deposit'}"
 
 
 def row(left: Leftover) -> dict[str, Any]:

@@ -4,16 +4,18 @@ from __future__ import annotations
 import pytest
 
 from orchestrator.cli.person import sheet
+from orchestrator.cli.rentals import line, row
 from orchestrator.cli.screen import Lines, told, watched
 from orchestrator.domain.document import encode
-from orchestrator.domain.event import GENESIS, Deed, Event, Kind
+from orchestrator.domain.event import GENESIS, Deed, Event, Kind, Owed
 from orchestrator.domain.evidence import NO_GPU, Check, HardwareReport, Trust
 from orchestrator.domain.lease import Ending, Lease, Offer
 from orchestrator.domain.money import USDC, Money, Rate
-from orchestrator.domain.names import Digest, Instant, LeaseId, LeaseKey, Reason
+from orchestrator.domain.names import Digest, Instant, LeaseId, LeaseKey, Reason, RunId
 from orchestrator.domain.progress import Working
 from orchestrator.planning.plan import agreement
 from orchestrator.steps import Waiting
+from orchestrator.sweep import Leftover
 
 FREE = Rate(Money(0, USDC))
 MARKET_WORDS = ("market", "deposit", "rent", "lease", "offer", "settl")
@@ -69,3 +71,11 @@ def test_the_hardware_is_named_or_its_absence(gpu: str, line: str) -> None:
     public, private = encode(report)
     seen = Event(1, GENESIS, Instant(0), Deed("lease-1", "inspect"), Kind.DONE, (), (), public, private)
     assert told(seen) == [line]
+
+
+def test_rentals_speak_of_a_server() -> None:
+    left = Leftover(RunId("mine-1"), "lease-1", "leaked", lease("ssh"), tuple(
+        Owed("lease-1", what, Deed("lease-1", "open"), True) for what in ("lease", "deposit", "data", "keeper")))
+    told = line(row(left))
+    assert "your own server" in told and told.endswith("to be wiped: data, keeper")
+    assert "deposit" not in told and "USDC" not in told
