@@ -1,19 +1,19 @@
 """The story on the person's own server: there is only one, so one failure is the answer; nothing is owed in vain."""
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from orchestrator.domain.event import Kind, owed
+from orchestrator.domain.event import Kind, Owed, owed
 from orchestrator.domain.lease import Access, Offer, Wish
 from orchestrator.domain.names import LeaseKey, Reason
 from orchestrator.domain.progress import Finished, Seen
 from orchestrator.domain.spool import Installed, Payload
-from orchestrator.domain.training import Armed, Deadline, Job
-from orchestrator.errors import LeaveNode, Refused, SealtuneError, StopRun
+from orchestrator.domain.training import Agreement, Armed, Deadline, Job
+from orchestrator.errors import Detached, LeaveNode, Refused, SealtuneError, StopRun
 from orchestrator.rental import run
 from tests.fakes.laptop import house
 from tests.fakes.world import FakeMarket, FakeNode, FakeNodes, World
@@ -112,3 +112,24 @@ def test_the_address_stays_out_of_the_exported_rows() -> None:
     w = World("ssh")
     run(replace(house(w), market=Mine(w)), task())
     assert not [e for e in w.events if b"gpu.example.net" in e.line()]
+
+
+def test_left_alone_it_costs_nothing() -> None:
+    w = World("ssh")
+
+    class Watched(FakeNode):
+        def follow(self, job: Job, home: Path) -> Iterator[Seen]:
+            raise KeyboardInterrupt
+
+    with pytest.raises(Detached, match=r"^the node goes on until .* UTC, at no cost$"):
+        run(replace(house(w), market=Mine(w), nodes=Nodes(w, Watched), person=Leaving()), task())
+
+
+class Leaving:
+    """Confirms, and detaches."""
+
+    def confirm(self, agreement: Agreement) -> bool:
+        return True
+
+    def interrupted(self, owed: Iterable[Owed]) -> str:
+        return "detach"
