@@ -64,7 +64,8 @@ class Market(Protocol):
     """
 
     def offers(self, wish: Wish) -> Sequence[Offer]:
-        """Read only. Every offer on every page; choosing (planning/choose.py) says why one does not fit."""
+        """Read only. Every offer on every page; choosing (planning/choose.py) says why one does not fit. Refused where the
+        user's own machine does not let us in: there is no other."""
         ...
 
     def prepare(self, offer: Offer, terms: Terms) -> Order:
