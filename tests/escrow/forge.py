@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 from orchestrator.chain import contracts
 from orchestrator.chain.contracts import build
@@ -55,23 +56,38 @@ def environment() -> dict[str, str]:
             "PATH": f"{tools.FORGE.parent}{os.pathsep}{os.environ['PATH']}", "HOME": str(tools.HOME)}
 
 
+def compiled(folder: Path) -> Any:
+    """What the compiler says of the sources with the artefact's own settings. `folder` becomes a project with that
+    output, as forge would have left it, for slither."""
+    sources, informed = build.read_sources(), folder / "out" / "build-info"
+    informed.mkdir(parents=True)
+    output = build.compile_sources(tools.SOLJSON, sources, folder)
+    for name, text in sources.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    request = json.loads((folder / "input.json").read_text(encoding="utf-8"))
+    said = {"solcVersion": build.SOLC, "input": request, "output": output}
+    (informed / "escrow.json").write_text(json.dumps(said), encoding="utf-8")
+    (folder / "foundry.toml").write_text('[profile.default]\nsrc = "."\nlibs = []\n', encoding="utf-8")
+    return output
+
+
 def proof(folder: Path) -> Path:
-    """A project of the sources themselves, for halmos and slither, with the artefact's own settings."""
+    """A project for halmos: the properties, and the committed bytes as a constant, since a prover reads no files."""
     (folder / "src").mkdir(parents=True)
     (folder / "test").mkdir()
-    for name in build.SOURCES:
-        shutil.copy(SOURCES / name, folder / "src")
+    shutil.copy(SOURCES / "IRentalEscrow.sol", folder / "src")
+    code = contracts.load("RentalEscrow").bytecode.hex()
+    (folder / "src" / "Code.sol").write_text(f'pragma solidity {build.SOLC};\nbytes constant ESCROW = hex"{code}";\n',
+                                             encoding="ascii")
     shutil.copy(HERE / "proof" / "Proof.t.sol", folder / "test")
-    (folder / "foundry.toml").write_text(_PROOF.format(runs=build.SETTINGS["optimizer"]["runs"]), encoding="utf-8")
+    (folder / "foundry.toml").write_text(_PROOF, encoding="utf-8")
     return folder
 
 
 _PROOF = """[profile.default]
 libs = []
 evm_version = "cancun"
-via_ir = true
-optimizer = true
-optimizer_runs = {runs}
+optimizer = false
 ast = true
 extra_output = ["storageLayout", "metadata"]
 

@@ -194,7 +194,7 @@ NAMED = ("incremental-extension", "credit-paid-twice", "refund-lost", "no-cap", 
 
 def compile_mutant(mutant: Mutant, folder: Path) -> bytes:
     """Its creation code. ValueError where the edit does not fit the source exactly once."""
-    sources = {name: (build.HERE / name).read_text(encoding="utf-8") for name in build.SOURCES}
+    sources = build.read_sources()
     if sources[mutant.source].count(mutant.before) != 1:
         raise ValueError(f"{mutant.name} does not fit {mutant.source}")
     sources[mutant.source] = sources[mutant.source].replace(mutant.before, mutant.after)

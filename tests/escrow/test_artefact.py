@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -11,19 +10,11 @@ import pytest
 from orchestrator.chain import contracts
 from orchestrator.chain.contracts import build, load, usdc
 
-from . import doubles, tools
 from .world import STRANGER, ZERO, World, refused
 
 pytestmark = pytest.mark.money
 FOLDER = Path(contracts.__file__).parent
 VENDORED = FOLDER / "vendor" / "usdc"
-
-
-@pytest.mark.skipif(not tools.there(), reason="python -m tests.escrow.tools was not run")
-def test_the_compiler_gives_the_committed_bytes(tmp_path: Path) -> None:
-    soljson = Path(shutil.copy(tools.SOLJSON, tmp_path / "soljson.js"))
-    assert build.build(soljson) == build.ARTEFACT.read_bytes()
-    assert doubles.compiled(soljson) == doubles.COMPILED.read_bytes()
 
 
 def test_the_artefact_names_its_sources() -> None:

@@ -29,9 +29,11 @@ SETTINGS: dict[str, Any] = {
     "optimizer": {"enabled": True, "runs": 10_000},
     "viaIR": True,
     "metadata": {"bytecodeHash": "ipfs", "appendCBOR": True},
+    # The second line is for slither, which reads the same output.
     "outputSelection": {
-        "*": {"*": ["abi", "evm.bytecode.object", "evm.deployedBytecode.object",
-                    "evm.deployedBytecode.immutableReferences"]},
+        "*": {"*": ["abi", "evm.bytecode.object", "evm.deployedBytecode.object", "evm.deployedBytecode.immutableReferences",
+                    "evm.bytecode.sourceMap", "evm.deployedBytecode.sourceMap", "userdoc", "devdoc"],
+              "": ["ast"]},
     },
 }
 # The output is read from a file: node cuts what it writes to a pipe when it exits.
@@ -94,8 +96,16 @@ def artefact(output: Any, sources: dict[str, str]) -> dict[str, Any]:
 
 def build(soljson: Path) -> bytes:
     """The artefact's bytes, from the sources beside this file. Needs node."""
-    sources = {name: (HERE / name).read_text(encoding="utf-8") for name in SOURCES}
-    return (json.dumps(artefact(compile_sources(soljson, sources), sources), indent=1) + "\n").encode()
+    return written(compile_sources(soljson, read_sources()), read_sources())
+
+
+def read_sources() -> dict[str, str]:
+    return {name: (HERE / name).read_text(encoding="utf-8") for name in SOURCES}
+
+
+def written(output: Any, sources: dict[str, str]) -> bytes:
+    """The artefact's bytes, from what the compiler said."""
+    return (json.dumps(artefact(output, sources), indent=1) + "\n").encode()
 
 
 def main(arguments: list[str]) -> int:
