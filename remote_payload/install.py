@@ -6,7 +6,6 @@ lines are told, made harmless, as the reason why it did not work.
 """
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import subprocess
@@ -23,6 +22,7 @@ from remote_payload.public import site_packages
 from remote_payload.workspace import (
     Tell,
     Workspace,
+    alone,
     bare,
     digest_bytes,
     digest_file,
@@ -41,7 +41,7 @@ STRICT = ("--require-hashes", "--only-binary", ":all:")
 def install(place: Workspace, header: dict[str, Any], body: bytes | bytearray, tell: Tell) -> dict[str, Any]:
     """Makes or finds the environment of the lock. Refused: digest, unsuitable (with what the installer said)."""
     began, lock = time.monotonic(), _checked(place, header, body)
-    with _alone(place, tell):
+    with alone(place.public, SECONDS, tell, "another installation"):
         folder = place.environment(header["lock"])
         mark = _reusable(folder, header["lock"])
         if mark is None:
@@ -65,29 +65,6 @@ def _checked(place: Workspace, header: dict[str, Any], body: bytes | bytearray) 
     if not archive.is_file() or digest_file(archive) != "sha256:" + bare(header.get("payload", "")):
         raise Refused("digest", "the payload is not here with this digest")
     return lock, uv_lock
-
-
-class _alone:
-    """One installer at a time in this workspace; the lock goes with the process."""
-
-    def __init__(self, place: Workspace, tell: Tell) -> None:
-        self._place, self._tell = place, tell
-
-    def __enter__(self) -> None:
-        self._fd = os.open(self._place.public, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        began = time.monotonic()
-        while True:
-            try:
-                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return
-            except BlockingIOError:
-                if time.monotonic() - began > SECONDS:
-                    raise Refused("unsuitable", "another installation does not end") from None
-                self._tell(int(time.monotonic() - began), SECONDS, "waiting")
-                time.sleep(0.2)
-
-    def __exit__(self, *error: object) -> None:
-        os.close(self._fd)
 
 
 def _reusable(folder: Path, lock: str) -> dict[str, Any] | None:

@@ -4,7 +4,6 @@ Each is a few lines that put the parts together in the order in which a cut does
 """
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import subprocess
@@ -18,7 +17,7 @@ from remote_payload.frames import BadFrame, Frame, Refused, canonical
 from remote_payload.keeper import LINGER
 from remote_payload.launch import launch
 from remote_payload.parts import whole
-from remote_payload.workspace import Tell, Workspace, plain, read_json, write_atomic
+from remote_payload.workspace import Tell, Workspace, alone, plain, read_json, write_atomic
 
 CANARIES_MAX, CANARY_MIN, CANARY_MAX = 16, 8, 256
 KEEPABLE = ("environment", "base model")
@@ -185,29 +184,34 @@ def keeper_for(place: Workspace, order: wiping.Order) -> None:
 
 
 def wipe(place: Workspace, order: wiping.Order, tell: Tell) -> tuple[dict[str, Any], bytes]:
-    """(header, document). A finished order is answered from the keeper's memory, an unfinished one goes on."""
-    known = _from_memory(place, order)
-    if known is not None:
+    """(header, document). A finished order is answered from the keeper's memory, an unfinished one goes on. Where another
+    connection is at it, as one that was cut may be, its end is awaited."""
+    answer = _from_memory(place, order)
+    while answer is None:
+        if not place.private.is_dir():   # the other one finished, for another order
+            place.create()
+        with alone(place.private, order.deadline - time.monotonic(), tell, "another wipe"):
+            answer = _from_memory(place, order) or _wipe(place, order, tell)
+    return answer
+
+
+def _wipe(place: Workspace, order: wiping.Order, tell: Tell) -> tuple[dict[str, Any], bytes] | None:
+    """None when the folder that we waited for is gone."""
+    if not place.private.is_dir():
+        return None
+    header, document = wiping.Wipe(place, order, tell, lambda: _end_job(place, tell)).run()
+    if header["outcome"] == "complete":
+        link.ask(place, "wipe", {"order_id": order.order_id, "reply": header}, document)
         wiping.finish(place)
-        return known
-    alone = os.open(place.private, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(alone, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        header, document = wiping.Wipe(place, order, tell, lambda: _end_job(place, tell)).run()
-        if header["outcome"] == "complete":
-            link.ask(place, "wipe", {"order_id": order.order_id, "reply": header}, document)
-            wiping.finish(place)
-        return header, document
-    except BlockingIOError:
-        raise Refused("started", "another connection is wiping") from None
-    finally:
-        os.close(alone)
+    return header, document
 
 
 def _from_memory(place: Workspace, order: wiping.Order) -> tuple[dict[str, Any], bytes] | None:
+    """The answer to an order that is finished; what its end left lying is taken away."""
     answer = link.ask(place, "wipe", {"order_id": order.order_id})
     if answer is None or not answer.header.get("known"):
         return None
+    wiping.finish(place)
     return answer.header["reply"], bytes(answer.body)
 
 

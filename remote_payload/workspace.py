@@ -8,6 +8,7 @@ No name comes from the wire without passing one of the closed lists below. Stand
 """
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import fcntl
 import hashlib
@@ -16,8 +17,9 @@ import os
 import re
 import resource
 import stat
+import time
 from pathlib import Path
-from typing import Any, Callable  # noqa: UP035  subscripted at run time by Python 3.8
+from typing import Any, Callable, Iterator  # noqa: UP035  subscripted at run time by Python 3.8
 
 from remote_payload.frames import Refused, canonical
 
@@ -89,6 +91,31 @@ def make_folder(folder: Path) -> None:
     facts = folder.lstat()
     if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.geteuid() or facts.st_mode & 0o077:
         raise Refused("unsuitable", "the workspace is not ours alone")
+
+
+@contextlib.contextmanager
+def alone(folder: Path, seconds: float, tell: Tell, other: str) -> Iterator[None]:
+    """One at a time in a folder; whoever comes later waits, up to `seconds`. The claim goes with the process."""
+    began = time.monotonic()
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        while not _claimed(fd):
+            waited = time.monotonic() - began
+            if waited > seconds:
+                raise Refused("unsuitable", f"{other} does not end")
+            tell(int(waited), int(seconds), "waiting")
+            time.sleep(0.2)
+        yield
+    finally:
+        os.close(fd)
+
+
+def _claimed(fd: int) -> bool:
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def bare(digest: object) -> str:

@@ -73,14 +73,19 @@ class AgentChannel:
     def ask(self, verb: Verb, header: Mapping[str, Json], body: bytes = b"", seconds: float = 60,
             progress: Progress = ignore) -> Frame:
         """The reply within `seconds`, sending included, and never after `until`. Raises Refusal, Broken. A broken
-        channel is closed."""
+        channel is closed, and one on which an answer is still on its way: it would be taken for the next question's."""
         deadline = min(time.monotonic() + seconds, self.until)
         try:
             self._send(encode(Frame(verb, header, body)), deadline)
             return self._answer(verb, deadline, progress)
+        except Refusal:
+            raise
         except (OSError, EOFError, FrameError, paramiko.SSHException) as error:
             self.close()
             raise self._why(error) from error
+        except BaseException:            # why: whoever interrupts us, an answer is still on its way
+            self.close()
+            raise
 
     def _send(self, data: bytes, deadline: float) -> None:
         self._channel.settimeout(max(0.01, min(max(self._pace.silence, 60), deadline - time.monotonic())))

@@ -216,6 +216,19 @@ def test_a_wipe_that_is_cut_goes_on(node: Node, tmp_path: Path, patience: float)
     assert expected <= set(rows) and "left" not in rows.values()
 
 
+def test_a_wipe_beside_another_waits_for_it_and_says_the_same(node: Node, tmp_path: Path) -> None:
+    """A line that was cut: its agent may still be wiping when the next one is asked to."""
+    lease = Lease(node, tmp_path / "desk")
+    for number in range(300):
+        (node.place.scratch / f"file-{number}").write_bytes(os.urandom(3000))
+    first = node.connect()
+    first.send(wipe_frame(CANARY))
+    until(lambda: (node.place.private / "wipe.json").exists(), 20)
+    header, document = lease.wipe(node.connect(), canaries=CANARY.encode())
+    assert header["outcome"] == "complete" and not (node.home / ".sealtune").exists()
+    assert header["files"] > 300 and "left" not in {row["outcome"] for row in document["files"]}
+
+
 def wipe_frame(canary: str) -> bytes:
     from orchestrator.node.frames import Frame, Verb, encode
     order = {"order_id": "wipe-1", "keep": [], "seconds": 20, "nonce": NONCE}

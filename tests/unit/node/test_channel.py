@@ -124,6 +124,24 @@ def test_broken_rules_end_the_channel(play: Callable[[paramiko.Channel], None]) 
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64 * 1024
 
 
+def test_an_interrupted_question_takes_its_channel_along() -> None:
+    """Its answer is still on its way, and would be taken for the next question's."""
+    def work(channel: paramiko.Channel) -> None:
+        channel.sendall(encode(Frame(126, {"done": 1, "of": 2, "what": "installing"})))
+        time.sleep(5)
+
+    def interrupted(done: int, of: int, what: str) -> None:
+        raise KeyboardInterrupt
+
+    rogue = Rogue(hostile(work))
+    channel = talk(rogue)
+    with pytest.raises(KeyboardInterrupt):
+        channel.ask(Verb.INSTALL, {}, progress=interrupted)
+    assert not channel.alive
+    channel.transport.close()
+    rogue.close()
+
+
 def test_words_of_a_refusal_are_made_harmless() -> None:
     def refuse(channel: paramiko.Channel) -> None:
         channel.sendall(encode(Frame(127, {"code": "busy\x1b]52;c;x\x07", "detail": "\u202e\r\x1b[2J" + "x" * 1000})))
