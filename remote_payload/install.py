@@ -183,7 +183,9 @@ class _Maker:
                 process.kill()
             if time.monotonic() - asked > 0.5:
                 asked = time.monotonic()
-                self.tell(self._installed(), self.wanted, f"installing {reasons.newest_name(self.log)}".strip())
+                there = self._installed()
+                self.tell(there, self.wanted, f"installing {reasons.newest_name(self.log)}".strip()
+                          if there < self.wanted else "compiling the packages")
             time.sleep(0.05)
 
     def _installed(self) -> int:
