@@ -4,12 +4,14 @@ One small function a check; `verify.py` numbers them. None of them asks the netw
 """
 from __future__ import annotations
 
+from itertools import pairwise
+
 from ..domain.document import sha256
 from ..domain.event import ON_NODE
-from .answers import Answer, failed, inapplicable, passed, unchecked
+from .answers import Answer, failed, inapplicable, passed, same, same_layout, unchecked
 from .case import Case, LeaseCase, NotMade, Signed
 from .closing import SCHEMA, closing
-from .log import BadLog
+from .log import BadLog, OtherLog
 from .report import PREDICATE, STATEMENT, Cover, anchor, report
 from .sshsig import BadSignature, PublicKey, verify
 
@@ -36,29 +38,35 @@ def closing_is_whole(case: Case) -> Answer:
         return unchecked("there is none yet")
     if case.closing.tree is None:
         return failed("not JSON in its one spelling")
-    return passed() if case.closing.tree["schema"] == SCHEMA else failed(f"not of {SCHEMA}")
+    return same_layout(case.closing.tree["schema"], SCHEMA)
 
 
 def log_is_sound(case: Case) -> Answer:
     if case.chain is None:
         return unchecked("there is none yet")
-    return failed(str(case.chain)) if isinstance(case.chain, BadLog) else passed(f"{len(case.chain.rows)} rows")
+    if isinstance(case.chain, OtherLog):
+        return unchecked(f"each follows from the one before, but {case.chain}")
+    if isinstance(case.chain, BadLog):
+        return failed(str(case.chain))
+    back = sum(later.at < earlier.at for earlier, later in pairwise(case.chain.rows))
+    return passed(f"{len(case.chain.rows)} rows" + (f", {back} of them dated before the one ahead" if back else ""))
 
 
 def log_is_complete(case: Case) -> Answer:
-    log, said = case.log(), case.closed()["events"]
-    if (said["count"], said["head"]) == (len(log.rows), log.head):
+    """Also of a log that another release wrote: for this, its rows need not be understood."""
+    log = case.chain if isinstance(case.chain, OtherLog) else case.log()
+    said = case.closed()["events"]
+    if (said["count"], said["head"]) == (log.count, log.head):
         return passed(log.head)
-    return failed(f"the closing record is over {said['count']} rows, here are {len(log.rows)}, or others")
+    return failed(f"the closing record is over {said['count']} rows, here are {log.count}, or others")
 
 
 def closing_is_derived(case: Case) -> Answer:
     tree = case.closed()
     if tree["schema"] != SCHEMA:
-        return unchecked("made by another version")
+        return unchecked(f"of another layout than {SCHEMA}")
     assert case.closing
-    same = closing(tree["run"], tree["tool"], case.log()) == case.closing.data
-    return passed() if same else failed("the log does not say what the closing record says")
+    return same(case.closing, closing(tree["run"], tree["tool"], case.log()), case.other_release())
 
 
 def reports_are_all_here(case: Case) -> Answer:
@@ -85,8 +93,9 @@ def report_is_whole(lease: LeaseCase) -> Answer:
     tree = lease.signed.tree
     if tree is None:
         return failed("not JSON in its one spelling")
-    known = (tree["_type"], tree["predicateType"]) == (STATEMENT, PREDICATE)
-    return passed() if known else failed("not a report of a kind known here")
+    if tree["_type"] != STATEMENT:
+        return failed(f"not an in-toto statement: {STATEMENT}")
+    return same_layout(tree["predicateType"], PREDICATE)
 
 
 def report_is_of_this_log(lease: LeaseCase) -> Answer:
@@ -99,6 +108,8 @@ def report_is_of_this_log(lease: LeaseCase) -> Answer:
         return failed("the log names another report")
     if (ordered["count"], ordered["head"]) != (said["count"], said["head"]):
         return failed("it was ordered over other rows")
+    if lease.folder not in ("", lease.scope):
+        return failed(f"it is of {lease.scope} and lies in the folder of {lease.folder}")
     if rows.result("open")["key"] != lease.predicate["lease_key"]:
         return failed("it is of another lease")
     if lease.case.closing and lease.case.closed()["run"] != lease.signed.tree["subject"][0]["name"]:
@@ -110,7 +121,7 @@ def report_is_derived(lease: LeaseCase) -> Answer:
     """Made again from log and evidence by the function that made it: the same bytes."""
     said, tree = lease.predicate, lease.signed.tree
     if tree["predicateType"] != PREDICATE:
-        return unchecked("made by another version")
+        return unchecked(f"of another layout than {PREDICATE}")
     covered = lease.case.log().first(said["events"]["count"])
     document = None
     if covered.of(lease.scope).result("wipe") and said["wipe"]["problem"] != "missing":
@@ -118,8 +129,7 @@ def report_is_derived(lease: LeaseCase) -> Answer:
         if document is None:
             raise NotMade("the wipe's evidence is not here")
     cover = Cover(tree["subject"][0]["name"], said["scope"], said["lease_key"], said["tool"])
-    same = report(cover, covered, document) == lease.signed.data
-    return passed() if same else failed("log and evidence say otherwise")
+    return same(lease.signed, report(cover, covered, document), lease.other_release())
 
 
 def anchor_is_in_the_end(lease: LeaseCase) -> Answer:

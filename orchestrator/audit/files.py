@@ -1,7 +1,9 @@
 """Files of the audit room: written whole and durably or not at all, read with a bound, never through a link."""
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from pathlib import Path
 
 from ..errors import SealtuneError
@@ -28,18 +30,36 @@ def write(path: Path, data: bytes) -> None:
 
 
 def read(path: Path, most: int) -> bytes | None:
-    """None when there is no such file. EvidenceTrouble when it is longer than `most`, or no plain file."""
+    """None when there is no such file. EvidenceTrouble when it is longer than `most`, a link, or no plain file."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as problem:
+        if problem.errno == errno.ELOOP:
+            raise _link(path) from problem
         raise EvidenceTrouble(f"cannot read {path}: {problem.strerror}") from problem
-    with os.fdopen(fd, "rb") as source:
-        data = source.read(most + 1)
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise EvidenceTrouble(f"{path} is no plain file")
+        with os.fdopen(fd, "rb", closefd=False) as source:
+            data = source.read(most + 1)
+    finally:
+        os.close(fd)
     if len(data) > most:
         raise EvidenceTrouble(f"{path} is longer than {most} bytes")
     return data
+
+
+def must_be_no_link(folder: Path) -> Path:
+    """The same folder. EvidenceTrouble for a link: who handed it over could point it at any file of ours."""
+    if folder.is_symlink():
+        raise _link(folder)
+    return folder
+
+
+def _link(path: Path) -> EvidenceTrouble:
+    return EvidenceTrouble(f"{path} is a link, and links are not followed", hint="copy the files themselves there")
 
 
 def _sync(folder: Path) -> None:

@@ -21,6 +21,14 @@ class BadLog(ValueError):
     """A line is not a row, or does not follow from the one before; names the row."""
 
 
+class OtherLog(BadLog):
+    """Sound as a chain, of `count` rows up to `head`, but with rows that only another release can read."""
+
+    def __init__(self, text: str, count: int, head: Digest) -> None:
+        super().__init__(text)
+        self.count, self.head = count, head
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     seq: int
@@ -43,6 +51,10 @@ class Log:
     @property
     def head(self) -> Digest:
         return self.rows[-1].digest if self.rows else GENESIS
+
+    @property
+    def count(self) -> int:
+        return len(self.rows)
 
     def first(self, count: int) -> Log:
         return Log(self.rows[:count])
@@ -111,17 +123,24 @@ def of_events(events: Sequence[Event]) -> Log:
 
 
 def of_bytes(data: bytes) -> Log:
-    """The rows of an `events.jsonl`. BadLog unless every line is canonical and follows from the one before."""
+    """The rows of an `events.jsonl`. BadLog unless every line is canonical and follows from the one before; OtherLog
+    where that holds, and the first row that says so is of a later version."""
     if data and not data.endswith(b"\n"):
         raise BadLog("the last line is cut short")
     rows: list[Row] = []
-    prev = GENESIS
-    for seq, line in enumerate(data.split(b"\n")[:-1]):
-        row = _row(line, seq)
-        if (row.seq, row.prev) != (seq, prev):
+    prev, later = GENESIS, ""
+    lines = data.split(b"\n")[:-1]
+    for seq, line in enumerate(lines):
+        tree = _tree(line, seq)
+        if (tree["seq"], tree["prev"]) != (seq, prev) or type(tree["seq"]) is not int:
             raise BadLog(f"row {seq} does not follow from the one before")
-        rows.append(row)
-        prev = row.digest
+        prev = sha256(line)
+        if type(tree["v"]) is int and tree["v"] > VERSION:
+            later = later or f"row {seq} is of version {tree['v']}, here {VERSION} is known"
+        else:
+            rows.append(_row(tree, seq, prev))
+    if later:
+        raise OtherLog(later, len(lines), prev)
     return Log(tuple(rows))
 
 
@@ -129,16 +148,38 @@ def to_bytes(events: Sequence[Event]) -> bytes:
     return b"".join(e.line() + b"\n" for e in events)
 
 
-def _row(line: bytes, seq: int) -> Row:
+def _tree(line: bytes, seq: int) -> dict[str, Json]:
+    """One line, in its one spelling, with what any version of a row has."""
     try:
         tree = parse(line, depth=DEPTH, values=VALUES)
         if canonical(tree) != line:
             raise BadLog(f"row {seq} is not in its canonical spelling")
-        if set(tree) != FIELDS or tree["v"] != VERSION:
-            raise BadLog(f"row {seq} is not a row of version {VERSION}")
-        return Row(tree["seq"], Digest(tree["prev"]), Instant(tree["at"]), Deed.parse(tree["deed"]),
-                   Kind(tree["kind"]), tuple(tree["acquires"]), tuple(tree["releases"]), tree["public"], sha256(line))
     except BadLog:
         raise
-    except (ValueError, TypeError, KeyError, AttributeError) as problem:
+    except ValueError as problem:
         raise BadLog(f"row {seq} is not a row") from problem
+    if not isinstance(tree, dict) or not tree.keys() >= {"v", "seq", "prev"}:
+        raise BadLog(f"row {seq} is not a row")
+    return tree
+
+
+def _row(tree: dict[str, Json], seq: int, digest: Digest) -> Row:
+    if set(tree) != FIELDS or tree["v"] != VERSION or type(tree["v"]) is not int:
+        raise BadLog(f"row {seq} is not a row of version {VERSION}")
+    acquires, releases = tree["acquires"], tree["releases"]
+    try:
+        deed, kind = Deed.parse(tree["deed"]), Kind(tree["kind"])
+    except (ValueError, TypeError, AttributeError) as problem:
+        raise BadLog(f"row {seq} is not a row") from problem
+    if str(deed) != tree["deed"] or not _is_time(tree["at"]) or not (_are_words(acquires) and _are_words(releases)):
+        raise BadLog(f"row {seq} is not a row")
+    return Row(seq, Digest(tree["prev"]), Instant(tree["at"]), deed, kind, tuple(acquires), tuple(releases),
+               tree["public"], digest)
+
+
+def _is_time(at: Json) -> bool:
+    return type(at) is int and 0 <= at < 2 ** 40
+
+
+def _are_words(names: Json) -> bool:
+    return isinstance(names, list) and all(isinstance(name, str) for name in names)

@@ -18,6 +18,7 @@ STATEMENT = "https://in-toto.io/Statement/v1"
 PREDICATE = "urn:sealtune:report:1"
 WIPE_SCHEMA = "sealtune/wipe/1"
 DEPTH, VALUES = 16, 200_000
+MOST_DOCUMENT = 8 * 1024 * 1024          # of a wipe document that is taken into the report; a longer one stays beside it
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +106,8 @@ def wipe_document(document: bytes | None) -> tuple[Json, str]:
     """(the tree, "") or (None, why not). The node wrote it: bounded, one spelling, nothing that a terminal obeys."""
     if document is None:
         return None, "missing"
+    if len(document) > MOST_DOCUMENT:
+        return None, "too long to be taken in"
     try:
         tree = parse(document, depth=DEPTH, values=VALUES)
         if canonical(tree) != document:

@@ -173,16 +173,6 @@ def test_each_wrong_has_its_number(tmp_path: Path, change: dict[str, Any], numbe
         assert [word(result, n) for n in (8, 9, 10, 11)] == ["passed"] * 4
 
 
-class TestReleases:
-    def test_another_payload(self, good: Story) -> None:
-        assert word(judge(good, replace(RELEASE, payload=sha256(b"other"))), 17) == "failed"
-        assert word(judge(good, replace(RELEASE, locks=())), 17) == "failed"
-
-    def test_another_version_or_none_to_compare_with(self, good: Story) -> None:
-        assert word(judge(good, replace(RELEASE, version="0.2.0", payload=sha256(b"other"))), 17) == "not checked"
-        assert word(judge(good, None), 17) == "not checked"
-
-
 class TestLeftBehind:
     """What a lease may be left for before anything of ours is on the node."""
 
