@@ -33,7 +33,12 @@ def needed() -> bool:
 
 def enter() -> int:
     """Make the environment if it is missing or old, then become `python -m orchestrator` in it."""
-    if problem := ensure(VENV, LOCK):
+    try:
+        problem = ensure(VENV, LOCK)
+    except KeyboardInterrupt:
+        _say("setting up was interrupted, nothing else was begun; the same command goes on")
+        return 130
+    if problem:
         print(problem, file=sys.stderr)
         return 1
     os.execv(PYTHON, [str(PYTHON), "-m", "orchestrator", *sys.argv[1:]])  # noqa: S606

@@ -2,7 +2,8 @@
 
 SealtuneError                       exit 1
 ├── Refused                         before money: no offer, budget too small, not confirmed       exit 1
-│   └── BadInput                    what the person wrote: run file, dataset, argument            exit 2
+│   ├── BadInput                    what the person wrote: run file, dataset, argument            exit 2
+│   └── NoOffer                     no machine to be had on this market now
 ├── NothingMade                     the world surely did not change
 │   ├── OfferGone                   also a changed price or a rejected quote: the next offer, please
 │   └── NoFunds                     no other offer helps
@@ -54,6 +55,10 @@ class Refused(SealtuneError):
 
 class BadInput(Refused):
     exit_code = 2
+
+
+class NoOffer(Refused):
+    """The market has no machine to offer now."""
 
 
 class NothingMade(SealtuneError):

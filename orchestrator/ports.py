@@ -348,6 +348,7 @@ class Person(Protocol):
         """Show what it can cost and what the operator can see; ask, or answer from --yes and policy."""
         ...
 
-    def interrupted(self, owed: Iterable[Owed]) -> str:
-        """Say what is still running; answer wait | detach | stop."""
+    def interrupted(self, owed: Iterable[Owed], giving_back: bool) -> str:
+        """Say what is still running; answer wait | detach | stop. `giving_back`: the run is over and what it acquired is
+        on its way back; then wait, or stop and leave it for later."""
         ...

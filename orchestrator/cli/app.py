@@ -43,19 +43,30 @@ def main() -> int:
         code = app(standalone_mode=False)    # a raised Exit comes back as its number
     except SealtuneError as problem:
         say(problem)
+        tell(str(problem), problem.hint, problem.exit_code)
         return problem.exit_code
     except typer.Exit as done:
         return done.exit_code
     except (typer.Abort, KeyboardInterrupt):
         print("sealtune: interrupted; what is still open: sealtune rentals", file=sys.stderr)
+        tell("interrupted", "sealtune rentals", 130)
         return 130
     except Exception as problem:         # why: click's usage errors have no common public name across its forks
         show, number = getattr(problem, "show", None), getattr(problem, "exit_code", None)
         if show is None or number is None:
             raise
         show()
+        tell(getattr(problem, "message", "") or str(problem), "sealtune --help", int(number))
         return int(number)
     return int(code or 0)
+
+
+def tell(message: str, hint: str | None, exit_code: int) -> None:
+    """With --json whoever reads stdout gets one object, whatever happened."""
+    if "--json" in sys.argv:
+        from .render import show_error
+
+        show_error(message, hint, exit_code)
 
 
 def say(problem: SealtuneError) -> None:

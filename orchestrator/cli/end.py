@@ -10,6 +10,7 @@ from .options import JSON, YES
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ..domain.names import RunId
     from ..sweep import Leftover, Swept
     from .desk import Desk
 
@@ -59,6 +60,8 @@ def end_one(desk: Desk, rental: str, yes: bool) -> Swept:
 
     run = RunId(rental.split("/")[0])
     if run in wiring.journals(desk.settings).runs() and wiring.is_own(desk.settings, run):
+        if not (yes or may_go(desk, run)):
+            raise Refused(f"{run} was left alone", hint=f"sealtune resume {run}")
         return end_run(run, partial(house_of, desk))
     for left in leftovers(desk):
         if left.run == run and left.found:
@@ -66,6 +69,18 @@ def end_one(desk: Desk, rental: str, yes: bool) -> Swept:
                 raise Refused(f"{run} was left alone")
             return end_found(left, partial(house_for, desk))
     raise NoSuchRun(f"no run and no open lease {rental!r}", hint="sealtune rentals")
+
+
+def may_go(desk: Desk, run: RunId) -> bool:
+    """A run that is healthy, or may be gone on with, is asked about before its work is thrown away."""
+    from .desk import ask, note
+    from .leftovers import known_here
+
+    for left in known_here(desk):
+        if left.run == run and left.state in ("detached", "paused"):
+            note(f"{run} is {left.state}: ending it loses its work on the node; sealtune resume {run} goes on with it")
+            return ask("end it? [y/N] ").lower() in ("y", "yes")
+    return True
 
 
 def adopt(yes: bool, unknown_runs: bool, left: Leftover) -> bool:

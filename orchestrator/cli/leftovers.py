@@ -20,6 +20,11 @@ def leftovers(desk: Desk) -> Iterator[Leftover]:
     return survey(markets(desk), wiring.journals(desk.settings), wiring.clock(), desk.settings.contact_seconds)
 
 
+def known_here(desk: Desk) -> Iterator[Leftover]:
+    """What this laptop's journals say is open, without a question to anybody."""
+    return survey([], wiring.journals(desk.settings), wiring.clock(), desk.settings.contact_seconds)
+
+
 def markets(desk: Desk) -> list[Callable[[], Market]]:
     """The open market of the settings and the lab of this machine, whichever exist; nothing is asked yet."""
     from ..lab.up import exists
@@ -45,7 +50,7 @@ def house_of(desk: Desk, run: RunId) -> Iterator[House]:
         with _on_market(desk, run, name, new=False) as house:
             yield house
         return
-    with desk.house(run, screen(False), quiet()) as house:
+    with desk.house(run, screen(), quiet()) as house:
         yield house
 
 
@@ -63,7 +68,7 @@ def _on_market(desk: Desk, run: RunId, market: str, *, new: bool) -> Iterator[Ho
     place = desk.lab() if market == "lab" else wiring.open_place(desk.settings)
     if place is None:
         raise Refused(f"market {market} is not set up here", hint="add it to settings.yaml")
-    with wiring.opened(desk.settings, run, None, desk.market(place, None), place.hub, screen(False), quiet(),
+    with wiring.opened(desk.settings, run, None, desk.market(place, None), place.hub, screen(), quiet(),
                        new=new) as house:
         yield house
 

@@ -68,5 +68,5 @@ def as_json(record: Record) -> str:
 
 
 def shown(record: Record) -> str:
-    data = "  ".join(f"{name} {value}" for name, value in record.data)
+    data = "  ".join(str(value) if name == record.kind.value else f"{name} {value}" for name, value in record.data)
     return f"{time.strftime('%H:%M:%S', time.localtime(record.at))}  {record.kind.value:10} {data}"

@@ -2,9 +2,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from ..domain.event import BILLING, Owed
+from ..domain.names import lasting
 from ..domain.training import Agreement
 from ..errors import BadInput, Refused
 from .desk import ask, note
@@ -19,6 +20,8 @@ class Terminal:
         if on_interrupt not in ("ask", "wait", "detach", "stop"):
             raise BadInput(f"--on-interrupt {on_interrupt!r} is not known", hint="one of ask, wait, detach, stop")
         self._yes, self._understood, self._on_interrupt, self._exempt = yes, understood, on_interrupt, exempt
+        self._insisting = False
+        self.hush: Callable[[], None] = lambda: None     # takes a live line away before something is asked
 
     def confirm(self, agreement: Agreement) -> bool:
         for line in sheet(agreement):
@@ -29,19 +32,33 @@ class Terminal:
                           hint="or store it: policy: {operator_can_read: true} in settings.yaml")
         return self._yes or ask("go on? [y/N] ").lower() in ("y", "yes")
 
-    def interrupted(self, owed: Iterable[Owed]) -> str:
-        open_ = [o for o in owed if o.scope != "run"]
+    def interrupted(self, owed: Iterable[Owed], giving_back: bool) -> str:
+        self.hush()
+        note("")
+        open_ = [o for o in owed if o.scope != "run" and o.what != "keys"]
+        if giving_back:
+            return self._insist()
         if not any(o.what in BILLING for o in open_):
             return "stop"
-        note("")
         for debt in open_:
             note(f"still open: {debt.what} of {debt.scope}{'' if debt.certain else ' (may be on its way)'}")
         if self._on_interrupt != "ask":
             return self._on_interrupt
         if not sys.stdin.isatty():       # --yes answers for money, not for what an interrupt means
             return "stop"
-        answer = ask("[w]ait on, [d]etach and leave it running, or [s]top and give everything back? ")
+        try:
+            answer = ask("[w]ait on, [d]etach and leave it running, or [s]top and give everything back? ")
+        except KeyboardInterrupt:        # at this question it can only mean one thing
+            answer = "stop"
         return {"w": "wait", "d": "detach"}.get(answer[:1].lower(), "stop")
+
+    def _insist(self) -> str:
+        """The first interrupt of a release is a slip, or impatience; the second is meant."""
+        if self._insisting:
+            return "stop"
+        self._insisting = True
+        note("everything is being given back; Ctrl-C again leaves the rest for later")
+        return "wait"
 
 
 def sheet(a: Agreement) -> list[str]:
@@ -50,7 +67,7 @@ def sheet(a: Agreement) -> list[str]:
     lines = [f"{where}{a.offer}{'  (simulated hardware)' if a.simulated else ''}"]
     if a.worst_case.units or a.stranger:
         lines += [
-            f"price       {a.rate}, at most {a.seconds / 3600:.2f} hours",
+            f"price       {a.rate}, at most {lasting(a.seconds)}",
             f"deposit     {a.deposit} first; what is not used comes back",
             f"fee         at most {a.fee}, contained in the deposit",
             f"gas         about {a.gas if a.gas else 'nothing'}",

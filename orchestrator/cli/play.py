@@ -3,35 +3,42 @@ from __future__ import annotations
 
 import traceback
 from contextlib import closing
+from typing import TYPE_CHECKING
 
 from .. import wiring
 from ..domain.event import BILLING, owed
 from ..domain.evidence import NO_GPU
 from ..domain.names import RunId
-from ..errors import EXIT_INCOMPLETE, Detached, NoSuchRun, RunLocked, SealtuneError, StillOwed
-from ..ports import Person
+from ..errors import EXIT_INCOMPLETE, Detached, Interrupted, NoOffer, NoSuchRun, RunLocked, SealtuneError, StillOwed
 from ..rental import run as play_run
 from .desk import Desk
+from .person import Terminal
 from .render import show_json, show_result
 from .result import result, without_gpu
 from .screen import screen
+
+if TYPE_CHECKING:
+    from ..ports import Journals
 
 SIMULATED = "simulated hardware: a GPU's name was played, no GPU was there"
 REHEARSED = "a rehearsal: nothing was trained, the figures are played"
 
 
-def play(desk: Desk, run: RunId, person: Person, json: bool, *, new: bool = False) -> int:
+def play(desk: Desk, run: RunId, person: Terminal, json: bool, *, new: bool = False) -> int:
     """Exit code of the run. Whatever happened, the result is printed; an error is raised after it, unless `--json`
     prints it."""
     problem: SealtuneError | None = None
     try:
-        with closing(screen(json)) as shown, desk.house(run, shown, person, new=new) as house:
+        with closing(screen()) as shown, desk.house(run, shown, person, new=new) as house:
+            person.hush = shown.close
             play_run(house, wiring.task_of(wiring.run_file_of(desk.settings, run), desk.settings))
     except SealtuneError as failure:
-        problem = still_billing(desk, run, failure)
+        problem = still_open(desk, run, failure)
+    except KeyboardInterrupt:
+        problem = still_open(desk, run, Interrupted("interrupted, nothing is rented"))
     except Exception as bug:  # noqa: BLE001 why: whatever broke, the person must learn what may still bill
         traceback.print_exc()
-        problem = still_billing(desk, run, SealtuneError(f"unexpected {type(bug).__name__}", hint="please report it"))
+        problem = still_open(desk, run, SealtuneError(f"unexpected {type(bug).__name__}", hint="please report it"))
     book = wiring.journals(desk.settings)
     begun = run in book.runs()
     if new and not begun:                # the market was not even reached: nothing that a `resume` could go on from
@@ -49,14 +56,35 @@ def play(desk: Desk, run: RunId, person: Person, json: bool, *, new: bool = Fals
     return code
 
 
-def still_billing(desk: Desk, run: RunId, failure: SealtuneError) -> SealtuneError:
-    """The failure, or StillOwed in its place when the journal says that something may bill. A run that is locked by
-    another process, or was left on purpose, is in good hands."""
-    if isinstance(failure, StillOwed | RunLocked | NoSuchRun | Detached):
+def still_open(desk: Desk, run: RunId, failure: SealtuneError) -> SealtuneError:
+    """The failure, or StillOwed in its place when the journal says that something is not given back, with the commands
+    for it. A run that is locked by another process, or was left on purpose, is in good hands."""
+    if isinstance(failure, RunLocked | NoSuchRun | Detached):
         return failure
     book = wiring.journals(desk.settings)
-    debts = tuple(o for o in owed(book.read(run) if run in book.runs() else ()) if o.what in BILLING)
-    return StillOwed(debts, str(failure)) if debts else failure
+    debts = tuple(o for o in owed(book.read(run) if run in book.runs() else ()) if o.scope != "run" and o.what != "keys")
+    if not debts:
+        return in_the_way(desk, run, failure)
+    found = failure if isinstance(failure, StillOwed) else StillOwed(debts, "interrupted" if isinstance(
+        failure, Interrupted) else str(failure))
+    found.hint = f"sealtune end {run} gives it back, sealtune resume {run} goes on where that is possible"
+    return found
+
+
+def in_the_way(desk: Desk, run: RunId, failure: SealtuneError) -> SealtuneError:
+    """A market with no machine to offer may have none because another run of ours still holds it."""
+    book = wiring.journals(desk.settings)
+    if isinstance(failure, NoOffer) and any(bills(book, other) for other in book.runs() if other != run):
+        failure.hint = "an open rental of yours may be in the way: sealtune rentals, sealtune end --leaked"
+    return failure
+
+
+def bills(book: Journals, run: RunId) -> bool:
+    """False also where the journal cannot be read, which `rentals` tells."""
+    try:
+        return any(o.what in BILLING for o in owed(book.read(run)))
+    except SealtuneError:
+        return False
 
 
 def judge(desk: Desk, run: RunId, problem: SealtuneError | None) -> tuple[str | None, str, int]:
@@ -64,6 +92,8 @@ def judge(desk: Desk, run: RunId, problem: SealtuneError | None) -> tuple[str | 
     from ..audit.verify import audit
 
     home = wiring.home_of(desk.settings, run)
+    if isinstance(problem, Detached):
+        return None, "none yet: the node goes on with the training", problem.exit_code
     if not any(home.glob("lease-*/report.json")):
         return None, "no node was taken into use, so there is no report", problem.exit_code if problem else EXIT_INCOMPLETE
     if isinstance(problem, StillOwed):

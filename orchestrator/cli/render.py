@@ -3,21 +3,38 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 from ..domain.document import Json
 from ..domain.evidence import Check
 from ..domain.money import USDC, Money
+from ..errors import SealtuneError
+
+_shown = False
 
 
 def show_json(tree: Json) -> None:
     """One object on stdout; decimals of figures are JSON numbers here, money is strings."""
+    global _shown
+    _shown = True
     print(json.dumps(tree, indent=2, ensure_ascii=False))
+
+
+def error_of(problem: SealtuneError | None) -> dict[str, Json] | None:
+    return {"message": str(problem), "hint": problem.hint, "exit_code": problem.exit_code} if problem else None
+
+
+def show_error(message: str, hint: str | None, exit_code: int) -> None:
+    """The object of a command that ended before it had another one to show."""
+    if not _shown:
+        show_json({"error": {"message": message, "hint": hint, "exit_code": exit_code}})
 
 
 def show_result(result: dict[str, Json], verdict_line: str) -> None:
     """Stage times, money, base beside adapter, wipe and verdict."""
     print(f"run {result['run']}")
-    print("stages   " + "  ".join(f"{s['name']} {s['seconds']}s" for s in result["stages"] if s["seconds"] > 0))
+    if lasted := [f"{s['name']} {s['seconds']}s" for s in result["stages"] if s["seconds"] > 0]:
+        print(f"stages   {'  '.join(lasted)}")
     if result["money"]:
         show_money(result["money"])
     show_figures(result["evaluation"])
@@ -29,8 +46,11 @@ def show_result(result: dict[str, Json], verdict_line: str) -> None:
     print(f"verdict  {verdict_line}")
 
 
-def show_money(money: dict[str, str]) -> None:
+def show_money(money: dict[str, Any]) -> None:
     """Each amount as it stands on the chain; the three parts add up to the deposit."""
+    if money["paid"] is None:
+        print(f"money    deposit {Money(int(money['deposit']), USDC)}, not settled yet: what is not used comes back")
+        return
     sums = {name: str(Money(int(money[name]), USDC)) for name in ("deposit", "paid", "fee", "refunded")}
     print(f"money    deposit {sums['deposit']} = paid {sums['paid']} + fee {sums['fee']} + refunded {sums['refunded']}")
 

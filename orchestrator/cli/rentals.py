@@ -19,7 +19,7 @@ def rentals(json: bool = JSON) -> None:
     from ..errors import Unreachable
     from .desk import Desk
     from .leftovers import leftovers
-    from .render import show_json
+    from .render import error_of, show_json
 
     found, problem = [], None
     try:
@@ -28,7 +28,7 @@ def rentals(json: bool = JSON) -> None:
     except Unreachable as silent:        # said at the end, after what is known
         problem = silent
     if json:
-        show_json({"rentals": found})
+        show_json({"rentals": found, "error": error_of(problem)})
     elif not found and not problem:
         typer.echo("no open rentals")
     for one in [] if json else found:

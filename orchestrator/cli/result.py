@@ -9,11 +9,12 @@ from .. import steps
 from ..domain.document import Json, decode
 from ..domain.event import Deed, Event, Kind, last, owed
 from ..domain.evidence import HardwareReport
-from ..domain.lease import Order
+from ..domain.lease import Lease, Order
 from ..domain.money import Settlement
 from ..domain.names import RunId
 from ..domain.spool import Adapter, Figures
 from ..errors import SealtuneError
+from .render import error_of
 
 T = TypeVar("T")
 NO_FIGURES = {"exact_match": None, "loss": None}
@@ -35,16 +36,22 @@ def result(run: RunId, home: Path, rows: Sequence[Event], verdict: str | None,
         "owed": [f"{o.scope}/{o.what}" for o in owed(rows)],
         "report": str(report) if report else None,
         "adapter": adapter.folder if adapter else None,
-        "error": {"message": str(problem), "hint": problem.hint, "exit_code": problem.exit_code} if problem else None,
+        "simulated": (seen := _value(rows, scopes, steps.INSPECT.name, HardwareReport)) and seen.simulated,
+        "error": error_of(problem),
     }
 
 
 def money(rows: Sequence[Event], scopes: Sequence[str]) -> dict[str, Json] | None:
-    """All leases of the run together; null without a market. deposit = paid + fee + refunded."""
+    """All leases of the run together; null without a market. Of a settled run deposit = paid + fee + refunded. While a
+    deposit is still in the escrow, what will become of it is null."""
     settled = [s for s in (_of(rows, scope, steps.SETTLE.name, Settlement) for scope in scopes) if s]
     orders = [o for o in (_intent(rows, scope) for scope in scopes) if o]
     if not any(o.rate.per_hour.units or o.deposit.units for o in orders):
         return None
+    if len(settled) < len(deposited := [s for s in scopes if _of(rows, s, steps.OPEN.name, Lease)]):
+        held = sum(o.deposit.units for o in (_intent(rows, scope) for scope in deposited) if o)
+        return {"token": orders[0].rate.per_hour.currency.code, "deposit": str(held), "paid": None, "fee": None,
+                "refunded": None, "gas_native": None}
     return {
         "token": orders[0].rate.per_hour.currency.code,
         "deposit": str(sum(s.deposit.units for s in settled)),

@@ -1,4 +1,4 @@
-"""What a person sees while a run goes on: one live line on a terminal, plain lines elsewhere, nothing for --json.
+"""What a person sees on stderr while a run goes on: one live line on a terminal, plain lines elsewhere.
 
 Never raises, never blocks, decides nothing. Text of the node arrives here already sanitised.
 """
@@ -24,15 +24,6 @@ WORDS = {
 ON_YOUR_SERVER = {"open": "taking your server into use", "meet": "going to your server", "end": "leaving your server",
                   "settle": "closing the books: nothing was to be paid"}
 EVERY_SECONDS = 5                        # a plain line of progress at most this often
-
-
-class Silent:
-    """The observer of --json."""
-
-    def event(self, event: Event) -> None: ...
-    def seen(self, seen: Seen) -> None: ...
-    def waiting(self, problem: str) -> None: ...
-    def close(self) -> None: ...
 
 
 class Lines:
@@ -87,6 +78,7 @@ class Live(Lines):
     def seen(self, seen: Seen) -> None:
         if text := watched(seen):
             self._status.update(self._plain(text))
+            self._status.start()         # a question may have stopped it
 
     def close(self) -> None:
         self._status.stop()
@@ -95,9 +87,7 @@ class Live(Lines):
         self._console.print(text)
 
 
-def screen(json: bool) -> Silent | Lines:
-    if json:
-        return Silent()
+def screen() -> Lines:
     return Live() if sys.stderr.isatty() else Lines()
 
 

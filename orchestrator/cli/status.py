@@ -1,6 +1,7 @@
 """`sealtune status [RUN]`: runs on this machine, where each stands and what it still owes."""
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -9,11 +10,20 @@ from .options import JSON
 
 if TYPE_CHECKING:
     from ..domain.names import RunId
+    from ..ports import Journals
     from ..settings.values import Settings
 
 
-def status(run: str = typer.Argument("", help="One run; all of them without it."), json: bool = JSON) -> None:
-    """Show runs and what they still owe."""
+ALL = typer.Option(False, "--all", help="Also runs that never came to rent anything.")
+OUTCOME = {"intended": "begun", "done": "done", "failed": "not done", "waived": "given up"}
+
+
+def status(run: str = typer.Argument("", help="One run; all of them without it."), every: bool = ALL,
+           json: bool = JSON) -> None:
+    """Show runs and what they still owe.
+
+    running; done; open: something is still to be given back; stopped: over before the adapter was home.
+    """
     from .. import wiring
     from ..domain.names import RunId
     from ..errors import NoSuchRun
@@ -25,22 +35,30 @@ def status(run: str = typer.Argument("", help="One run; all of them without it."
     runs = [RunId(run)] if run else list(book.runs())
     if run and run not in book.runs():
         raise NoSuchRun(f"no run {run!r} here", hint="sealtune status")
-    found = [of(settings, name) for name in runs]
+    found = [of(settings, name) for name in runs if run or every or book.in_use(name) or acquired(book, name)]
     if json:
         show_json({"runs": found})
         return
     if not found:
         typer.echo("no runs yet; try: sealtune demo")
+    if len(found) < len(runs):
+        typer.echo(f"{len(runs) - len(found)} more never came to rent anything: sealtune status --all", err=True)
     for one in found:
-        typer.echo(f"{one['run']:32} {one['state']:12} {one['step']}")
+        when = time.strftime("%Y-%m-%d %H:%M", time.localtime(one["at"])) if one["at"] else "-"
+        typer.echo(f"{one['run']:32} {one['state']:8} {when:16}  {one['words']}")
         for debt in one["owed"]:
             typer.echo(f"    owed: {debt}")
+
+
+def acquired(book: Journals, run: RunId) -> bool:
+    return any(e.acquires for e in book.read(run))
 
 
 def of(settings: Settings, run: RunId) -> dict[str, Any]:
     """One run: state is running, done, open (something is owed) or stopped."""
     from .. import wiring
     from ..domain.event import Kind, owed
+    from .screen import WORDS
 
     book = wiring.journals(settings)
     rows = book.read(run)
@@ -50,5 +68,7 @@ def of(settings: Settings, run: RunId) -> dict[str, Any]:
         state = "done"
     newest = next((e for e in reversed(rows) if e.kind is not Kind.NOTED), None)
     return {"run": run, "state": state, "step": f"{newest.deed} {newest.kind.value}" if newest else "",
+            "words": f"{WORDS.get(newest.deed.step, newest.deed.step)}: {OUTCOME[newest.kind.value]}" if newest else "",
+            "at": rows[-1].at if rows else None,
             "owed": [f"{o.what} of {o.scope}{'' if o.certain else ' (perhaps)'}" for o in debts],
             "home": str(wiring.home_of(settings, run))}

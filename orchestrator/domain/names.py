@@ -17,6 +17,13 @@ def when(instant: Instant) -> str:
     return datetime.fromtimestamp(instant, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
+def lasting(seconds: int) -> str:
+    """For people: "1 hour", "2.5 hours", "6 minutes"."""
+    if seconds < 3600:
+        return f"{seconds // 60} minute{'' if seconds // 60 == 1 else 's'}"
+    return "1 hour" if seconds == 3600 else f"{seconds / 3600:.4g} hours"
+
+
 class Reason(StrEnum):
     """Why a lease was left. One word each; a run never just failed."""
 

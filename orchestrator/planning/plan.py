@@ -4,7 +4,7 @@ from __future__ import annotations
 from ..domain.document import digest_of
 from ..domain.lease import Offer
 from ..domain.money import Money
-from ..domain.names import Digest
+from ..domain.names import Digest, lasting
 from ..domain.training import Agreement
 from ..errors import Refused
 
@@ -19,7 +19,7 @@ def agreement(offer: Offer, seconds: int | None, budget: Money | None) -> Agreem
     total = planned_seconds(offer, seconds, budget)
     worst = offer.rate.ahead(total)
     if budget is not None and not budget.covers(worst):
-        raise Refused(f"budget {budget} is below {total / 3600:g} hours of the cheapest fitting offer: {worst}",
+        raise Refused(f"budget {budget} is below {lasting(total)} of the cheapest fitting offer: {worst}",
                       hint="raise `budget:` or lower `hours:` in the run file")
     ahead = min(total, SLICE_SECONDS)
     fee = Money(worst.units * offer.fee_bps // 10_000, worst.currency)
@@ -29,14 +29,14 @@ def agreement(offer: Offer, seconds: int | None, budget: Money | None) -> Agreem
 
 def planned_seconds(offer: Offer, seconds: int | None, budget: Money | None) -> int:
     if seconds is not None and seconds > offer.max_seconds:
-        raise Refused(f"{seconds / 3600:g} hours wanted, {offer.offer_id} allows {offer.max_seconds / 3600:g}",
+        raise Refused(f"{lasting(seconds)} wanted, {offer.offer_id} allows {lasting(offer.max_seconds)}",
                       hint="lower `hours:` in the run file")
     if seconds is None:
         seconds = offer.rate.affordable(budget) if budget is not None else AUTO_SECONDS
         seconds = min(seconds, offer.max_seconds, 24 * 3600)
     if seconds < LEAST_SECONDS:
-        raise Refused(f"{seconds // 60} minutes of {offer.offer_id} at {offer.rate} are too few for a run",
-                      hint=f"allow at least {offer.rate.ahead(LEAST_SECONDS)}")
+        raise Refused(f"{lasting(seconds)} of {offer.offer_id} at {offer.rate}: too short for a run",
+                      hint=f"allow at least {lasting(LEAST_SECONDS)}, {offer.rate.ahead(LEAST_SECONDS)}")
     return seconds
 
 

@@ -100,11 +100,13 @@ class Quiet:
 
 
 class FakePerson:
-    def __init__(self, answer: str) -> None: self.answer, self.asked = answer, 0
+    """`patient`: waits, once everything is being given back."""
+
+    def __init__(self, answer: str, patient: bool = True) -> None: self.answer, self.patient, self.asked = answer, patient, 0
     def confirm(self, agreement: Agreement) -> bool: return True
-    def interrupted(self, owed: Iterable[Owed]) -> str:
+    def interrupted(self, owed: Iterable[Owed], giving_back: bool) -> str:
         self.asked += 1
-        return self.answer
+        return "wait" if giving_back and self.patient else self.answer
 
 
 class FakeJournal:

@@ -58,8 +58,8 @@ WRITTEN: list[tuple[str, Page, int, str]] = [
     ("not UTF-8", rows(b'{"text": "\xff"}\n'), 2, r"own\.jsonl:4: .*\n.*hint: "),
     ("empty dataset", lambda laptop: laptop.write_run([]), 2, r"own\.jsonl: .*\n.*hint: "),
     ("budget too small", page(budget="0.10 USDC"), 1,
-     r"budget 0\.10 USDC is below 1 hours of the cheapest fitting offer: 0\.45 USDC\n.*raise `budget:`"),
-    ("too short", page(hours=0.1), 1, r"6 minutes of lab-1 .* are too few.*\n.*allow at least"),
+     r"budget 0\.10 USDC is below 1 hour of the cheapest fitting offer: 0\.45 USDC\n.*raise `budget:`"),
+    ("too short", page(hours=0.1), 1, r"6 minutes of lab-1 .* too short for a run\n.*allow at least 20 minutes"),
     ("no such hardware", page(node={"gpu": ["H100"]}), 1, r"lab-1: Simulated RTX 4090 is not H100\n.*widen `node:`"),
     ("output is taken", page(output="."), 2, r"output .* is there already and not of this run\n.*hint: "),
 ]
@@ -70,6 +70,7 @@ def test_what_is_wrong_is_said_before_money_moves(lab: Lab, laptop: Laptop, writ
     sent, usdc = lab.sent, lab.usdc
     done = laptop.sealtune("run", write(laptop), "--yes", code=code)
     plain(done, says)
+    assert "never came to rent anything" in laptop.sealtune("status").err or not laptop.runs
     assert (lab.sent, lab.usdc) == (sent, usdc), "a transaction was sent"
 
 

@@ -11,7 +11,7 @@ from tests.scenario.lab import Finished, Lab
 
 pytestmark = pytest.mark.journey
 
-KEYS = {"run", "verdict", "evaluation", "money", "stages", "owed", "report", "adapter", "error"}
+KEYS = {"run", "verdict", "evaluation", "money", "stages", "owed", "report", "adapter", "simulated", "error"}
 MONEY = {"token", "deposit", "paid", "fee", "refunded", "gas_native"}
 
 
@@ -66,7 +66,7 @@ def test_the_adapter_is_where_the_run_file_says(finished: Finished) -> None:
 
 def test_afterwards_nothing_is_open(finished: Finished) -> None:
     laptop, run = finished.laptop, finished.run
-    assert laptop.sealtune("rentals", "--json").tree == {"rentals": []}
+    assert laptop.sealtune("rentals", "--json").tree == {"rentals": [], "error": None}
     assert "no open rentals" in laptop.sealtune("rentals").out
     (one,) = laptop.sealtune("status", run, "--json").tree["runs"]
     assert (one["run"], one["state"], one["owed"]) == (run, "done", [])

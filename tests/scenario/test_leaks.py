@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -94,13 +95,31 @@ def test_ctrl_c_stops_and_gives_everything_back(lab: Lab, laptop: Laptop) -> Non
     going = laptop.begin("run", laptop.write_run(parcels(), knobs=HANGING), "--yes", "--on-interrupt", "stop")
     run = laptop.in_training(going)
     going.interrupt()
+    eventually(lambda: "wiping the node" in going.said(), "the release began")
+    going.interrupt()                    # a double tap
     done = going.ended(130)
     assert "still open: lease of lease-1" in done.err
+    assert "everything is being given back; Ctrl-C again leaves the rest for later" in done.err
     assert "everything acquired was given back" in done.err
     assert lab.open_rentals() == []
     assert 0 < usdc - lab.usdc < 450_000
     assert rentals(laptop) == []
     assert laptop.sealtune("audit", run, "--json").tree["verdict"] == "verified"
+
+
+def test_who_insists_on_leaving_learns_what_still_bills(lab: Lab, laptop: Laptop) -> None:
+    going = laptop.begin("run", laptop.write_run(parcels(), knobs=HANGING), "--yes", "--json", "--on-interrupt", "stop")
+    run = laptop.in_training(going)
+    going.interrupt()
+    eventually(lambda: "stopping the job" in going.said(), "the release began")
+    for _ in range(2):
+        going.interrupt()
+        time.sleep(0.3)
+    done = going.ended(5)
+    assert f"sealtune end {run}" in done.tree["error"]["hint"] and "deposit of lease-1" in done.tree["error"]["message"]
+    assert done.tree["money"]["deposit"] == "450000" and done.tree["money"]["refunded"] is None
+    laptop.sealtune("end", run, "--yes")
+    assert lab.open_rentals() == []
 
 
 def test_ctrl_c_waits_when_told_to(lab: Lab, laptop: Laptop) -> None:
@@ -127,6 +146,9 @@ def test_a_detached_run_is_healthy_and_resumed(lab: Lab, laptop: Laptop) -> None
     done = going.ended(0)
     assert "0.45 USDC per hour" in done.err
     assert f"sealtune resume {run}" in done.err
+    assert "deposit 0.45 USDC, not settled yet" in done.out and "the node goes on" in done.out
+    asked = laptop.sealtune("end", run, code=1).err
+    assert f"{run} is detached: ending it loses its work on the node" in asked and "--yes" in asked
     laptop.set(contact_seconds=1)        # its contact is long overdue now, and yet it is not leaked
     assert states(laptop) == ["detached"]
     assert laptop.sealtune("end", "--leaked", "--yes", "--json").tree == {"ended": []}

@@ -34,7 +34,7 @@ def test_nothing_but_text_is_printed(tmp_path: Path) -> None:
         for text in (shown(record), as_json(record)):
             assert text.isascii() and text.isprintable()
     assert json.loads(as_json(seen[-1])) == {"seq": 1, "at": 1, "kind": "step", "data": {"step": "7"}}
-    assert shown(seen[-1]).endswith("step       step 7")
+    assert shown(seen[-1]).endswith("step       7")
 
 
 def test_what_is_no_record_is_passed_over(tmp_path: Path) -> None:

@@ -131,5 +131,5 @@ class Leaving:
     def confirm(self, agreement: Agreement) -> bool:
         return True
 
-    def interrupted(self, owed: Iterable[Owed]) -> str:
+    def interrupted(self, owed: Iterable[Owed], giving_back: bool) -> str:
         return "detach"

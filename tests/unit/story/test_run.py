@@ -1,16 +1,21 @@
 """The story on the simulated world, fault by fault: each was met once."""
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
-from orchestrator.domain.event import Kind
+from orchestrator import steps
+from orchestrator.domain.event import Kind, owed
 from orchestrator.domain.lease import Offer, Order, Terms
 from orchestrator.domain.money import USDC, Money
-from orchestrator.errors import OfferGone, Refused, SealtuneError
-from orchestrator.rental import run
-from tests.fakes.laptop import house
+from orchestrator.domain.names import Reason
+from orchestrator.errors import Interrupted, OfferGone, Refused, SealtuneError
+from orchestrator.ledger import result_of
+from orchestrator.rental import release_all, run
+from orchestrator.task import Leaving
+from tests.fakes.laptop import FakePerson, house
 from tests.fakes.world import FakeMarket, Killed, World
 from tests.scenario.matrix import task
 
@@ -51,6 +56,42 @@ def test_a_run_never_moves_to_another_market_than_the_one_confirmed() -> None:
     with pytest.raises(Refused, match="confirmed for market escrow"):
         run(replace(house(w), market=Elsewhere(w)), task())
     assert w.rentals == []
+
+
+def ctrl_c_at(w: World, *deeds: str) -> Callable[[str, int], None]:
+    """An interrupt when each of these steps was begun, once."""
+    left = list(deeds)
+
+    def crash(phase: str, n: int) -> None:
+        if left and w.events and str(w.events[-1].deed) == left[0] and w.events[-1].kind is Kind.INTENDED:
+            left.pop(0)
+            raise KeyboardInterrupt
+
+    return crash
+
+
+def test_an_interrupt_while_a_good_run_is_given_back_does_not_spoil_it() -> None:
+    w = World("escrow")
+    run(house(w, ctrl_c_at(w, "lease-1/wipe", "lease-1/settle"), answer="stop"), task())
+    assert owed(w.events) == () and result_of(house(w).at("lease-1"), steps.COLLECT) is not None
+
+
+def test_a_second_interrupt_does_not_stop_the_giving_back() -> None:
+    """A double tap: the first stops the run, the second meets the release."""
+    w = World("escrow")
+    with pytest.raises(Interrupted):
+        run(house(w, ctrl_c_at(w, "lease-1/install", "lease-1/wipe", "lease-1/end"), answer="stop"), task())
+    assert not [o for o in owed(w.events) if o.scope != "run"]
+
+
+def test_who_does_not_want_to_wait_leaves_it_to_the_journal() -> None:
+    w = World("escrow")
+    h = replace(house(w, ctrl_c_at(w, "lease-1/install", "lease-1/wipe")), person=FakePerson("stop", patient=False))
+    with pytest.raises(KeyboardInterrupt):
+        run(h, task())
+    assert {"lease", "deposit", "files"} <= {o.what for o in owed(w.events)}
+    release_all(house(w), Leaving(Reason.STOPPED))
+    assert not [o for o in owed(w.events) if o.scope != "run"]
 
 
 @pytest.mark.parametrize("text", ["١.٠ USDC", "1.0\u00a0USDC", "1.0 EUR", "1,0 USDC", "1.0000001 USDC", "-1 USDC",

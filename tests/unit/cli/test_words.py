@@ -1,0 +1,57 @@
+"""What commands say around the work: the object on stdout whatever happens, plain words, nothing empty."""
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.cli.person import Terminal
+from orchestrator.cli.render import show_result
+from orchestrator.domain.event import Deed, Owed
+from orchestrator.domain.names import lasting
+
+RESULT: dict[str, Any] = {
+    "run": "r", "verdict": None, "stages": [], "money": None, "owed": [], "report": None, "adapter": None,
+    "evaluation": {"base": {"loss": None}, "adapter": {"loss": None}}}
+
+
+@pytest.mark.parametrize("words", [["run", "none.yaml", "--json"], ["run", "--json", "--no-such-option"],
+                                   ["status", "nobody", "--json"], ["nonsense", "--json"]])
+def test_with_json_there_is_one_object_also_for_an_error(tmp_path: Path, words: list[str]) -> None:
+    done = subprocess.run([sys.executable, "-m", "orchestrator", *words], capture_output=True, text=True, check=False,
+                          env={"SEALTUNE_HOME": str(tmp_path), "PATH": "/usr/bin:/bin"})
+    error = json.loads(done.stdout)["error"]
+    assert error["message"] and error["exit_code"] == done.returncode in (2, 10)
+    assert error["message"].splitlines()[0] in done.stderr
+    assert not list(tmp_path.rglob("runs/*")), "a name that was mistyped left something behind"
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(60, "1 minute"), (360, "6 minutes"), (3600, "1 hour"), (9000, "2.5 hours")])
+def test_time_in_words(seconds: int, text: str) -> None:
+    assert lasting(seconds) == text
+
+
+def test_a_run_that_did_nothing_has_no_empty_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    show_result(RESULT, "none")
+    assert capsys.readouterr().out == "run r\nverdict  none\n"
+
+
+def test_a_deposit_that_is_not_settled_is_said_to_be_there(capsys: pytest.CaptureFixture[str]) -> None:
+    show_result({**RESULT, "money": {"deposit": "450000", "paid": None}}, "none")
+    assert "deposit 0.45 USDC, not settled yet" in capsys.readouterr().out
+
+
+def test_the_live_line_is_gone_before_anything_is_asked(capsys: pytest.CaptureFixture[str]) -> None:
+    person, hushed = Terminal(yes=True, understood=True), []
+    person.hush = lambda: hushed.append(capsys.readouterr().err)
+    person.interrupted([Owed("lease-1", "lease", Deed("lease-1", "open"), True)], giving_back=False)
+    assert hushed == [""] and "still open: lease of lease-1" in capsys.readouterr().err
+
+
+def test_the_first_interrupt_of_a_release_is_a_slip_the_second_is_meant() -> None:
+    person = Terminal(yes=True, understood=True, on_interrupt="detach")
+    assert [person.interrupted([], giving_back=True) for _ in range(2)] == ["wait", "stop"]
