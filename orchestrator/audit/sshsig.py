@@ -110,13 +110,16 @@ def verify(armoured: bytes, message: bytes, namespace: str = NAMESPACE) -> Publi
     return key
 
 
-def allowed_signers(text: str, namespace: str = NAMESPACE) -> frozenset[PublicKey]:
-    """The Ed25519 keys of an allowed_signers file that may sign in this namespace. BadInput names a faulty line."""
+def allowed_signers(data: bytes, namespace: str = NAMESPACE) -> frozenset[PublicKey]:
+    """The Ed25519 keys of an allowed_signers file that may sign in this namespace. BadInput names a faulty line.
+
+    A line ends where OpenSSH ends it, so that no letter inside of a comment begins a second one."""
     keys = set()
-    for number, line in enumerate(text.splitlines(), 1):
-        if line.strip() and not line.lstrip().startswith("#"):
+    for number, raw in enumerate(data.split(b"\n"), 1):
+        line = raw.strip(b" \t\r")
+        if line and not line.startswith(b"#"):
             try:
-                key = _allowed(line, namespace)
+                key = _allowed(line.decode(), namespace)
             except ValueError as problem:
                 raise BadInput(f"allowed signers, line {number}: {problem}",
                                hint="NAME namespaces=\"sealtune-report\" ssh-ed25519 AAAA…") from problem
@@ -125,9 +128,19 @@ def allowed_signers(text: str, namespace: str = NAMESPACE) -> frozenset[PublicKe
     return frozenset(keys)
 
 
+def trusted_signers(data: bytes, namespace: str = NAMESPACE) -> frozenset[PublicKey]:
+    """The same, or the one key of a public key file as ssh-keygen writes it, which names nobody and may sign anything."""
+    if data.startswith(KIND + b" ") and data.strip().count(b"\n") == 0:
+        try:
+            return frozenset({PublicKey.parse(data.decode().strip())})
+        except ValueError as problem:
+            raise BadInput(str(problem), hint="ssh-keygen -y -f controller.key makes the public key") from problem
+    return allowed_signers(data, namespace)
+
+
 def _allowed(line: str, namespace: str) -> PublicKey | None:
     """None for a key of another kind or namespace. Certificates and dates are refused rather than half understood."""
-    found = SIGNER_LINE.fullmatch(line.strip())
+    found = SIGNER_LINE.fullmatch(line)
     if not found:
         raise ValueError("a name, at most the option namespaces=\"…\", a key type and a key are needed")
     patterns = (found["namespaces"] or "*").split(",")

@@ -115,7 +115,7 @@ def test_somebody_elses_report_needs_a_signer(lab: Lab, finished: Finished, tmp_
 
 
 def test_there_is_nothing_to_audit(laptop: Laptop, tmp_path: Path) -> None:
-    assert "no run and no folder 'nothing'" in laptop.sealtune("audit", "nothing", code=10).err
+    assert "no run, no folder and no report 'nothing'" in laptop.sealtune("audit", "nothing", code=10).err
     (tmp_path / "empty").mkdir()
     assert "hint:" in laptop.sealtune("audit", tmp_path / "empty", code=2).err
 

@@ -18,6 +18,7 @@ from orchestrator.audit.sshsig import (
     load_key,
     public_key,
     sign,
+    trusted_signers,
     verify,
 )
 from orchestrator.errors import BadInput
@@ -133,7 +134,7 @@ class TestAllowedSigners:
     ])
     def test_as_stock_reads_it(self, tmp_path: Path, text: str, trusted: bool) -> None:
         text = text.format(key=LINE, other=public_key(OTHER).line)
-        assert (SIGNER in allowed_signers(text)) is trusted
+        assert (SIGNER in allowed_signers(text.encode())) is trusted
         if "ecdsa" not in text:
             assert stock(tmp_path, b"a", sign(SECRET, b"a"), text) is trusted
 
@@ -142,4 +143,19 @@ class TestAllowedSigners:
                                       "me namespaces=sealtune-report {key}"])
     def test_a_faulty_line_is_named(self, text: str) -> None:
         with pytest.raises(BadInput, match="line 2"):
-            allowed_signers("# first\n" + text.format(key=LINE))
+            allowed_signers(b"# first\n" + text.format(key=LINE).encode())
+
+    @pytest.mark.parametrize("end", ["\r", "\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\u2029"])
+    def test_a_comment_hides_no_line(self, tmp_path: Path, end: str) -> None:
+        """What an editor shows as one line of comment is one, here as in OpenSSH."""
+        text = f"# a comment{end}me {LINE}\n"
+        assert allowed_signers(text.encode()) == frozenset()
+        assert not stock(tmp_path, b"a", sign(SECRET, b"a"), text)
+
+    def test_a_public_key_file_will_do(self) -> None:
+        for text in (LINE, f"{LINE}\n", f"{LINE} bob@laptop\n"):
+            assert trusted_signers(text.encode()) == {SIGNER}
+        assert trusted_signers(f"me {LINE}\n".encode()) == {SIGNER}
+        for text in ("ssh-ed25519 AAAA\n", f"{LINE}\nme {LINE}\n", "x"):
+            with pytest.raises(BadInput):
+                trusted_signers(text.encode())
