@@ -9,6 +9,7 @@ SealtuneError                       exit 1
 │   └── NoFunds                     no other offer helps
 ├── Transient                       may be repeated
 │   └── Unreachable                 market, chain, hub or node did not answer
+├── DoesNotOpen                     a sealed file at home that is not what it should be; for good
 ├── OutcomeUnknown                  it may have happened: ask, never repeat blindly
 │   └── CannotTell                  asked for as long as we may, and the world did not say
 ├── LeaveNode                       this lease is over, the run may go on elsewhere               exit 4 for HARDWARE
@@ -85,6 +86,10 @@ class Transient(SealtuneError):
 
 class Unreachable(Transient):
     """Nobody answered."""
+
+
+class DoesNotOpen(SealtuneError):
+    """A sealed file is damaged, gone, or another key's, and nobody will bring other bytes. The laptop is at no fault."""
 
 
 class OutcomeUnknown(SealtuneError):

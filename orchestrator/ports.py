@@ -231,7 +231,8 @@ class Sealer(Protocol):
 
     def reseal(self, sealed: Path, identity: bytes, folder: Path, name: str, recipient: str) -> Spool:
         """Open and seal again without plaintext on disk: a checkpoint moving to the next node. Not recompressed.
-        One that does not open: SealtuneError, never Transient, since nobody will bring other bytes."""
+        One that does not open: DoesNotOpen, never Transient, since nobody will bring other bytes. Whatever else is wrong
+        is wrong with this laptop (no room, no such key): another SealtuneError."""
         ...
 
     def discard(self, folder: Path) -> None: ...

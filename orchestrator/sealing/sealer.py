@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -12,7 +13,7 @@ from typing import IO, Any
 from ..domain.document import canonical, decode, encode, sha256, sha256_of
 from ..domain.names import Digest
 from ..domain.spool import PART_BYTES, Spool
-from ..errors import BadInput, SealtuneError, Transient
+from ..errors import BadInput, DoesNotOpen, SealtuneError, Transient
 from .child import age
 
 LEVELS = ((64 * 2**20, 6), (1024 * 2**20, 3))    # small files: time does not matter, the uplink does
@@ -20,6 +21,7 @@ LEVEL_BEYOND = 1
 CHUNK = 1 << 20
 AGE_OVERHEAD = 1 << 16                           # header and chunk tags of any file that fits in memory
 MOST_RESEALED = 4 * 2**30
+GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 
 
 class AgeSealer:
@@ -36,14 +38,14 @@ class AgeSealer:
             return _finish(part, folder, name, recipient)
 
     def reseal(self, sealed: Path, identity: bytes, folder: Path, name: str, recipient: str) -> Spool:
-        """Open and seal again without plaintext on disk. Not recompressed. A file that does not open is a SealtuneError
-        for good, at once: it came from a node that is gone, and nobody will bring other bytes."""
+        """Open and seal again without plaintext on disk. Not recompressed. DoesNotOpen, for good and at once: the
+        file came from a node that is gone, and nobody will bring other bytes. What this laptop lacks: SealtuneError."""
         if found := _existing(folder, name, recipient):
             return found
         try:
             return _resealed(sealed, identity, folder, name, recipient)
         except Transient as problem:
-            raise SealtuneError(str(problem)) from problem
+            raise DoesNotOpen(str(problem)) from problem
 
     def discard(self, folder: Path) -> None:
         """Remove every spool of `folder`, half ones too, and the folder when nothing else is in it."""
@@ -100,11 +102,15 @@ def _reading(source: Path) -> Iterator[IO[bytes]]:
 
 @contextlib.contextmanager
 def _sealed(path: Path, most: int) -> Iterator[int]:
-    """A descriptor of a sealed file whose plaintext is at most `most` bytes: age does not compress."""
+    """A descriptor of a sealed file whose plaintext is at most `most` bytes: age does not compress. Transient where it is
+    gone or no file of ours; SealtuneError where it is there and this laptop cannot read it."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
     except OSError as problem:
-        raise Transient(f"{path.name}: {(problem.strerror or 'cannot be read').lower()}") from problem
+        what = f"{path.name}: {(problem.strerror or 'cannot be read').lower()}"
+        if problem.errno in GONE:
+            raise Transient(what) from problem
+        raise SealtuneError(what, hint=f"may you read {path}, and is its disk well?") from problem
     try:
         size = os.fstat(fd).st_size
         if size > most + most // 1024 + AGE_OVERHEAD:
@@ -119,17 +125,18 @@ def _part(folder: Path, name: str) -> Iterator[IO[bytes]]:
     """`name`.part, new and 0600; gone again if the body fails."""
     if Path(name).name != name or not name.endswith(".age"):
         raise ValueError(f"not the name of a sealed file: {name!r}")
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = folder / f"{name}.part"
-    path.unlink(missing_ok=True)
     try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)
         with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "r+b") as file:
             yield file
     except OSError as problem:
         raise SealtuneError(f"{name} cannot be written: {(problem.strerror or 'no reason given').lower()}",
                             hint="make room on this disk") from problem
     finally:
-        path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):       # said already by what failed before
+            path.unlink(missing_ok=True)
 
 
 def _compress(plain: IO[bytes], into: IO[bytes]) -> None:

@@ -15,7 +15,7 @@ import zstandard
 
 from orchestrator import ports
 from orchestrator.domain.spool import PART_BYTES, Spool
-from orchestrator.errors import BadInput, SealtuneError, Transient
+from orchestrator.errors import BadInput, DoesNotOpen, SealtuneError, Transient
 from orchestrator.sealing import AgeSealer, open_sealed
 
 pytestmark = pytest.mark.sealed
@@ -127,12 +127,24 @@ def test_what_does_not_open_leaves_nothing(sealer: ports.Sealer, tmp_path: Path,
         sealed.rename(tmp_path / "elsewhere")
     if harm == "link":
         sealed.symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(SealtuneError, match=r"checkpoint-40\.age") as final:
+    with pytest.raises(DoesNotOpen, match=r"checkpoint-40\.age"):      # nobody will bring it again: not worth waiting for
         sealer.reseal(sealed, home.private, folder, "checkpoint-in.age", key().public)
-    assert not isinstance(final.value, Transient)            # nobody will bring it again: not worth waiting for
     with pytest.raises(Transient, match=r"checkpoint-40\.age"):
         open_sealed(sealed, home.private, MOST)
     assert not folder.exists() or not list(folder.iterdir())
+
+
+def test_what_the_laptop_lacks_is_no_fault_of_the_file(sealer: ports.Sealer, tmp_path: Path) -> None:
+    """A checkpoint that opens is never taken for one that does not: no room, no such key, no right to write."""
+    home, sealed, folder = key(), tmp_path / "checkpoint-40.age", tmp_path / "lease-2"
+    sealed.write_bytes(pyrage.encrypt(CANARY, [pyrage.x25519.Recipient.from_str(home.public)]))
+    with pytest.raises(SealtuneError) as no_key:
+        sealer.reseal(sealed, b"AGE-SECRET-KEY-1", folder, "checkpoint-in.age", key().public)
+    (folder / "checkpoint-in.age.part").mkdir(parents=True)      # nothing can be written there
+    with pytest.raises(SealtuneError) as no_place:
+        sealer.reseal(sealed, home.private, folder, "checkpoint-in.age", key().public)
+    for problem in (no_key.value, no_place.value):
+        assert not isinstance(problem, DoesNotOpen | Transient)
 
 
 def test_opening_is_bounded(tmp_path: Path) -> None:
