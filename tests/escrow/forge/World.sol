@@ -48,7 +48,7 @@ abstract contract World is MiniTest {
     IEscrow internal escrow;
     uint256 internal salts;
     address[] internal anyone;
-    uint256[6] internal keys = [uint256(11), 12, 13, 14, 15, 16];
+    mapping(address => uint256) private keyOf;
     address internal renter;
     address internal otherRenter;
     address internal provider;
@@ -59,12 +59,12 @@ abstract contract World is MiniTest {
 
     function setUp() public virtual {
         vm.warp(START);
-        renter = vm.addr(11);
-        otherRenter = vm.addr(12);
-        provider = vm.addr(13);
-        otherProvider = vm.addr(14);
-        feeTaker = vm.addr(15);
-        session = vm.addr(16);
+        renter = _person(11);
+        otherRenter = _person(12);
+        provider = _person(13);
+        otherProvider = _person(14);
+        feeTaker = _person(15);
+        session = _person(16);
         usdc = _token();
         escrow = IEscrow(_deploy(abi.encodePacked(_code("escrow"), abi.encode(address(usdc)))));
         _fund(renter);
@@ -127,12 +127,9 @@ abstract contract World is MiniTest {
     }
 
     function signed(address who, bytes32 digest) internal view returns (bytes memory) {
-        for (uint256 i = 0; i < keys.length; ++i) {
-            if (vm.addr(keys[i]) != who) continue;
-            (uint8 v, bytes32 r, bytes32 s) = vm.sign(keys[i], digest);
-            return abi.encodePacked(r, s, v);
-        }
-        return "";
+        if (keyOf[who] == 0) return "";
+        (uint8 v, bytes32 r, bytes32 s) = vm.sign(keyOf[who], digest);
+        return abi.encodePacked(r, s, v);
     }
 
     function later(uint256 seconds_) internal {
@@ -160,6 +157,11 @@ abstract contract World is MiniTest {
         made.initializeV2_2(new address[](0), "USDC");
         vm.prank(CIRCLE);
         made.configureMinter(CIRCLE, type(uint256).max);
+    }
+
+    function _person(uint256 key) private returns (address who) {
+        who = vm.addr(key);
+        keyOf[who] = key;
     }
 
     function _fund(address who) private {
