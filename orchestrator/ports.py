@@ -303,7 +303,7 @@ class Payloads(Protocol):
 
 class Results(Protocol):
     def admit(self, home: Path, spec: TrainingSpec, identity: bytes) -> Adapter:
-        """Open, check, rename `home`'s adapter.age and evaluation.age into the output folder.
+        """Open, check, write `home`'s adapter.age anew into the output folder, and evaluation.age beside it: it shows rows.
         A file that does not open: put aside, Transient (it is fetched once more), and StopRun when that does not help."""
         ...
 

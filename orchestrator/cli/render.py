@@ -3,12 +3,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from ..domain.document import Json
 from ..domain.evidence import Check
 from ..domain.money import USDC, Money
 from ..errors import SealtuneError
+from ..results.output import evaluation_of
 
 _shown = False
 
@@ -38,12 +40,19 @@ def show_result(result: dict[str, Json], verdict_line: str) -> None:
     if result["money"]:
         show_money(result["money"])
     show_figures(result["evaluation"])
-    for name in ("adapter", "report"):
-        if result[name]:
-            print(f"{name:8} {result[name]}")
+    if result["adapter"]:
+        show_adapter(Path(result["adapter"]))
+    if result["report"]:
+        print(f"report   {result['report']}")
     if result["owed"]:
         print(f"owed     {', '.join(result['owed'])}")
     print(f"verdict  {verdict_line}")
+
+
+def show_adapter(folder: Path) -> None:
+    print(f"adapter  {folder}")
+    if (rows := evaluation_of(folder)).is_file():
+        print(f"answers  {rows} (evaluation with held-out rows in plain, not to be published)")
 
 
 def show_money(money: dict[str, Any]) -> None:

@@ -6,7 +6,7 @@ figures are figures of a stranger: parsed, bounded, and no proof. It does not op
 """
 from __future__ import annotations
 
-from .output import check_output
+from .output import check_output, evaluation_of
 from .results import Results
 
-__all__ = ["Results", "check_output"]
+__all__ = ["Results", "check_output", "evaluation_of"]

@@ -1,4 +1,7 @@
-"""The output folder: it appears whole, under a name that the user chose, and never over something else."""
+"""The output folder: it appears whole, under a name that the user chose, and never over something else.
+
+What is in it may be handed on. The evaluation shows held-out rows, so it lies beside the folder, under its name.
+"""
 from __future__ import annotations
 
 import contextlib
@@ -13,10 +16,16 @@ from ..errors import BadInput
 MARKER = ".sealtune-run"
 
 
+def evaluation_of(folder: Path) -> Path:
+    """Where the evaluation of the adapter in this folder lies."""
+    return folder.with_name(f"{folder.name}.evaluation.json")
+
+
 def check_output(path: Path, run: RunId | None = None) -> None:
     """BadInput when the adapter could not be put there. Asked before money moves; makes nothing."""
     if not _free(path, run):
-        raise BadInput(f"output {path} is there already and not of this run",
+        there = path if path.is_symlink() or (path.exists() and not _empty(path)) else evaluation_of(path)
+        raise BadInput(f"output {there} is there already and not of this run",
                        hint="name a new folder with `output:` in the run file, or move the old one away")
     parent = next(folder for folder in path.absolute().parents if folder.exists())
     if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
@@ -24,12 +33,18 @@ def check_output(path: Path, run: RunId | None = None) -> None:
 
 
 def _free(path: Path, run: RunId | None) -> bool:
-    """Nothing there, an empty folder, or what this very run put there before."""
-    if path.is_symlink() or path.exists():
-        if not path.is_dir():
-            return False
-        return not any(path.iterdir()) or (run is not None and _owner(path) == run)
-    return True
+    """Nothing there or an empty folder, and no evaluation beside it; or what this very run put there before."""
+    beside = evaluation_of(path)
+    if run is not None and _owner(path) == run:
+        return True
+    if beside.is_symlink() or beside.exists():
+        return False
+    return not (path.is_symlink() or path.exists()) or _empty(path)
+
+
+def _empty(path: Path) -> bool:
+    """An empty folder, perhaps behind a link."""
+    return path.is_dir() and not any(path.iterdir())
 
 
 def _owner(path: Path) -> RunId | None:
@@ -53,9 +68,9 @@ def new_folder(output: Path, run: RunId) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def put(folder: Path, output: Path, run: RunId) -> Path:
-    """Give a filled folder its name and return it. If `output` was taken meanwhile, the run's name is added:
-    what was paid for is not lost to a folder in the way."""
+def put(folder: Path, output: Path, run: RunId, evaluation: bytes) -> Path:
+    """Give a filled folder its name and return it; then the evaluation lies beside it. If `output` was taken meanwhile,
+    the run's name is added: what was paid for is not lost to a folder in the way."""
     place = output if _free(output, run) else output.with_name(f"{output.name}-{run}")
     old = place.with_name(f".{place.name}.{run}.old")
     shutil.rmtree(old, ignore_errors=True)
@@ -63,8 +78,20 @@ def put(folder: Path, output: Path, run: RunId) -> Path:
         place.replace(old)
     folder.replace(place)
     shutil.rmtree(old, ignore_errors=True)
+    _put_beside(evaluation_of(place), evaluation, run)
     _make_durable(place.parent)
     return place
+
+
+def _put_beside(place: Path, data: bytes, run: RunId) -> None:
+    """The folder is ours by now, and by it so is what lies under its name."""
+    draft = place.with_name(f".{place.name}.{run}.part")
+    draft.unlink(missing_ok=True)
+    try:
+        write(draft, data)
+        draft.replace(place)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def write(path: Path, data: bytes) -> None:

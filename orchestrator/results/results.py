@@ -5,13 +5,13 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 from ..domain.names import Digest, Reason, RunId
 from ..domain.spool import Adapter
 from ..domain.training import TrainingSpec
 from ..errors import StopRun, Transient
 from . import lora
+from .card import card
 from .evaluation import Evaluation, read_evaluation
 from .output import new_folder, put, write
 from .safetensors import Tensor, Unfit, read_tensors, write_tensors
@@ -42,7 +42,9 @@ class Results:
         except Unfit as fault:
             raise StopRun(Reason.FAILED, f"the adapter that came back does not verify: {fault}",
                           hint="sealtune logs") from fault
-        digest, place = self._keep(tensors, lora.config(spec, knobs, tensors), evaluation)
+        about = {"adapter_config.json": json.dumps(lora.config(spec, knobs, tensors), indent=2, sort_keys=True) + "\n",
+                 "README.md": card(spec, knobs, evaluation, trained)}
+        digest, place = self._keep(tensors, about, evaluation)
         return Adapter(digest, evaluation.base, evaluation.adapter, spec.held_out_rows, len(tensors), str(place),
                        () if trained else ("untrained: the adapter changes nothing, all its lora_B are zero",))
 
@@ -59,14 +61,15 @@ class Results:
             path.replace(refused)
             raise
 
-    def _keep(self, tensors: Mapping[str, Tensor], config: Mapping[str, Any],
+    def _keep(self, tensors: Mapping[str, Tensor], about: Mapping[str, str],
               evaluation: Evaluation) -> tuple[Digest, Path]:
+        """Weights and what is said about them into the folder, the rows of the evaluation beside it."""
         with new_folder(self._output, self._run) as folder:
             with (folder / "adapter_model.safetensors").open("xb") as file:
                 os.fchmod(file.fileno(), 0o600)
                 digest = write_tensors(file, tensors)
                 file.flush()
                 os.fsync(file.fileno())
-            write(folder / "adapter_config.json", json.dumps(config, indent=2, sort_keys=True).encode() + b"\n")
-            write(folder / "evaluation.json", evaluation.document)
-            return digest, put(folder, self._output, self._run)
+            for name, text in about.items():
+                write(folder / name, text.encode())
+            return digest, put(folder, self._output, self._run, evaluation.document)

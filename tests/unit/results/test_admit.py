@@ -15,7 +15,7 @@ from orchestrator.domain.document import encode
 from orchestrator.domain.names import RunId
 from orchestrator.domain.spool import Figures
 from orchestrator.errors import BadInput, StopRun, Transient
-from orchestrator.results import Results, check_output
+from orchestrator.results import Results, check_output, evaluation_of
 from tests.unit.results.samples import HEAD, STEM, arrays, evaluation, packed, plain_opener, sealed, spec
 
 RUN = RunId("r1")
@@ -39,7 +39,7 @@ def test_an_adapter_is_admitted(results: ports.Results, output: Path, tmp_path: 
     weights = output / "adapter_model.safetensors"
     assert adapter.sha256 == "sha256:" + hashlib.sha256(weights.read_bytes()).hexdigest()
     assert {p.name for p in output.iterdir()} == {"adapter_model.safetensors", "adapter_config.json",
-                                                  "evaluation.json", ".sealtune-run"}
+                                                  "README.md", ".sealtune-run"}
     assert all(p.stat().st_mode & 0o777 == 0o600 for p in output.iterdir())
     with safe_open(weights, "np") as file:
         assert file.metadata() == {"format": "pt"}
@@ -62,7 +62,7 @@ def test_the_config_is_ours(results: ports.Results, output: Path, tmp_path: Path
 def test_answers_cannot_act_on_a_terminal(results: ports.Results, output: Path, tmp_path: Path) -> None:
     sealed(tmp_path / "h", packed(arrays()), evaluation())
     results.admit(tmp_path / "h", spec(), b"key")
-    kept = (output / "evaluation.json").read_bytes()
+    kept = evaluation_of(output).read_bytes()
     assert json.loads(kept)["rows"][0]["prompt"] == "a\x1b]52;"
     assert all(32 <= byte < 127 or byte == 10 for byte in kept)
 
@@ -167,7 +167,7 @@ def test_again_gives_the_same(results: ports.Results, output: Path, tmp_path: Pa
     sealed(tmp_path / "h", packed(arrays()), evaluation())
     first = results.admit(tmp_path / "h", spec(), b"key")
     assert results.admit(tmp_path / "h", spec(), b"key") == first
-    assert [p.name for p in output.parent.iterdir()] == ["mine"]
+    assert sorted(p.name for p in output.parent.iterdir()) == ["mine", "mine.evaluation.json"]
 
 
 def test_a_folder_in_the_way_is_left_alone(results: ports.Results, output: Path, tmp_path: Path) -> None:
@@ -194,3 +194,59 @@ def test_where_an_output_can_go(output: Path, tmp_path: Path) -> None:
     for path in (tmp_path / "file", tmp_path / "file" / "below"):
         with pytest.raises(BadInput):
             check_output(path)
+
+
+SECRET = "Ms Okonkwo, ward 7"
+
+
+def test_what_may_be_handed_on_shows_no_row(results: ports.Results, output: Path, tmp_path: Path) -> None:
+    """The folder is what people upload: weights, configuration, model card. Rows lie beside it, for the owner only."""
+    rows = [{"prompt": SECRET, "expected": SECRET, "base": SECRET, "adapter": SECRET}]
+    sealed(tmp_path / "h", packed(arrays()), evaluation(rows=rows))
+    results.admit(tmp_path / "h", spec(), b"key")
+    assert all(SECRET.encode() not in file.read_bytes() for file in output.iterdir())
+    beside = output.parent / "mine.evaluation.json"
+    assert json.loads(beside.read_bytes())["rows"] == rows and beside.stat().st_mode & 0o777 == 0o600
+
+
+def test_the_card_says_what_is_known(results: ports.Results, output: Path, tmp_path: Path) -> None:
+    sealed(tmp_path / "h", packed(arrays()), evaluation())
+    results.admit(tmp_path / "h", spec(target_modules="q_proj"), b"key")
+    card = (output / "README.md").read_text()
+    head = card.split("---\n")[1]
+    assert 'base_model: "lab/tiny"\n' in head and "library_name: peft" in head and "licen" not in head
+    for said in ("c0" * 20, "rank 4, alpha 8, dropout 0.10", "| exact match | 0.500000 | 1.000000 |",
+                 "On 10 rows that were kept out", "| loss | 1.250000 | 0.010000 |", "can leak what it was trained on", "`q_proj`",
+                 "nobody measured"):
+        assert said in card
+    assert not any(word in card for word in (str(tmp_path), RUN, "not trained", "{", "not measured"))
+
+
+def test_the_card_of_what_was_not_measured_or_not_trained(results: ports.Results, output: Path, tmp_path: Path) -> None:
+    side = {"exact_match": "", "loss": "nan", "perplexity": "", "n": "10"}
+    tensors = arrays()
+    tensors[f"{STEM}.lora_B.weight"] = np.zeros((16, 4), "float32")
+    sealed(tmp_path / "h", packed(tensors), evaluation(rows=[], base=side, adapter=side))
+    results.admit(tmp_path / "h", spec(), b"key")
+    card = (output / "README.md").read_text()
+    assert "Nothing was measured." in card and "It was not trained" in card and "exact match" not in card
+
+
+def test_an_evaluation_of_another_run_is_left_alone(results: ports.Results, output: Path, tmp_path: Path) -> None:
+    """Its adapter was moved away, its answers stayed: they are not written over."""
+    sealed(tmp_path / "h", packed(arrays()), evaluation())
+    output.parent.mkdir()
+    evaluation_of(output).write_text("precious")
+    with pytest.raises(BadInput, match=r"mine\.evaluation\.json is there already"):
+        check_output(output)
+    place = Path(results.admit(tmp_path / "h", spec(), b"key").folder)
+    assert place == output.with_name("mine-r1") and evaluation_of(place).is_file()
+    assert evaluation_of(output).read_text() == "precious" and not output.exists()
+
+
+def test_cut_off_between_folder_and_evaluation(results: ports.Results, output: Path, tmp_path: Path) -> None:
+    """The next attempt finds its own folder, and puts both there."""
+    sealed(tmp_path / "h", packed(arrays()), evaluation())
+    results.admit(tmp_path / "h", spec(), b"key")
+    evaluation_of(output).unlink()
+    assert results.admit(tmp_path / "h", spec(), b"key").folder == str(output) and evaluation_of(output).is_file()
