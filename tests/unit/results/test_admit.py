@@ -216,8 +216,8 @@ def test_the_card_says_what_is_known(results: ports.Results, output: Path, tmp_p
     head = card.split("---\n")[1]
     assert 'base_model: "lab/tiny"\n' in head and "library_name: peft" in head and "licen" not in head
     for said in ("c0" * 20, "rank 4, alpha 8, dropout 0.10", "| exact match | 0.500000 | 1.000000 |",
-                 "On 10 rows that were kept out", "| loss | 1.250000 | 0.010000 |", "can leak what it was trained on", "`q_proj`",
-                 "nobody measured"):
+                 "On 10 rows that were kept out", "| loss | 1.250000 | 0.010000 |", "can leak what it was trained on",
+                 "`q_proj`", "nobody measured"):
         assert said in card
     assert not any(word in card for word in (str(tmp_path), RUN, "not trained", "{", "not measured"))
 
