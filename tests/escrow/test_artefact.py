@@ -10,7 +10,7 @@ import pytest
 from orchestrator.chain import contracts
 from orchestrator.chain.contracts import build, load, usdc
 
-from .world import STRANGER, ZERO, World, refused
+from .world import STRANGER, World, refused
 
 pytestmark = pytest.mark.money
 FOLDER = Path(contracts.__file__).parent
@@ -39,13 +39,6 @@ def test_deployed_code_is_recognised(world: World) -> None:
 
 def test_it_fits_on_a_chain() -> None:
     assert len(load("RentalEscrow").deployed_bytecode) <= 24_576
-
-
-def test_a_token_without_code_is_refused(world: World) -> None:
-    code = load("RentalEscrow").bytecode
-    for address in (ZERO, STRANGER.address):
-        with pytest.raises(RuntimeError, match="Revert"):
-            world.chain.deploy(STRANGER.address, code + bytes(12) + bytes.fromhex(address[2:]))
 
 
 def test_circles_files_are_the_ones_the_notice_names() -> None:

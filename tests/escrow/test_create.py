@@ -23,6 +23,7 @@ from .world import (
     STRANGER,
     ZERO,
     World,
+    escrow_artefact,
     refused,
 )
 
@@ -275,3 +276,12 @@ def test_an_account_that_delegates_its_code_still_signs_with_its_key(world: Worl
     with refused("BadSignature", PROVIDER.address):
         world.create(signer=STRANGER)
     world.create()
+
+
+# ---- the escrow itself ----------------------------------------------------------------------------------
+
+
+def test_an_escrow_of_no_token_is_not_deployed(world: World) -> None:
+    for address in (ZERO, STRANGER.address):
+        with pytest.raises(RuntimeError, match="Revert"):
+            world.chain.deploy(STRANGER.address, escrow_artefact().bytecode + bytes(12) + bytes.fromhex(address[2:]))

@@ -1,7 +1,25 @@
-"""What everything costs, on real transactions, against the committed figures. A change must be looked at.
+"""What everything costs, on real transactions, against the committed figures, to the unit. A change must be looked at.
 
 A life is measured in the dearest setting: nobody else has money in the escrow, so its balance comes from zero and goes
 back there. Renter and provider have traded before; the quote has no fee, which would add a slot.
+
+Beside two published escrows. Ours are whole transactions (21,000 and calldata included) with Circle's token behind its
+proxy; theirs are measured inside a test, so without the 21,000, and with the tokens of those tests. Neither has a meter, a
+second signature, or lists from which a lost laptop finds its rentals again.
+
+                        here                     Sablier Lockup Linear    commerce-payments
+    open                215,559 (171,805 from    113,680 to 138,071       127,755 authorize, 178,936 charge
+                        a budget)
+    start the clock     55,747                   -                        -
+    extend              68,248 (41,900)          -                        -
+    close, money back   89,220 (57,569 settled   56,829 cancel            51,952 void, 52,200 reclaim,
+                        to 112,453 rejected)                              64,337 refund
+    paid out            55,647                   19,002 to 29,701         98,688 capture
+    the whole life      539,846 with approve     -                        -
+                        557,029 with one signature (EIP-3009) and a session key
+
+Sablier: docs.sablier.com/contracts/v2/gas-benchmarks. commerce-payments: .gas-snapshot-benchmarks of
+github.com/base/commerce-payments at 0876bef4ed6f965b930453d919fd7526a6bebb45.
 """
 from __future__ import annotations
 
@@ -98,8 +116,10 @@ def test_every_function_costs_what_is_written_down(tmp_path: Path) -> None:
         world.escrow.send(SESSION.address, "closeBudget", RENTER.address)
         found["life on a budget"] = by_budget(world, 4)
         found["others"] = others(world)
-    assert sum(found["life"].values()) <= ON_APPROVAL
-    assert sum(found["life on a budget"].values()) <= BY_SIGNATURE
+    for name, most in (("life", ON_APPROVAL), ("life on a budget", BY_SIGNATURE)):
+        total = sum(found[name].values())
+        assert total <= most
+        assert f"{total:,}" in str(__doc__)
     if os.environ.get("SEALTUNE_WRITE_GAS"):
         GOLDEN.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     assert found == json.loads(GOLDEN.read_text(encoding="utf-8"))

@@ -13,9 +13,10 @@ import pytest
 
 from orchestrator.chain.contracts import build
 
-from . import doubles, forge, tools
+from . import circle, doubles, forge, tools
 
 pytestmark = [pytest.mark.money, pytest.mark.skipif(not tools.there(), reason="python -m tests.escrow.tools was not run")]
+VENDORED = build.HERE / "vendor" / "usdc"
 PROPERTIES = {"check_EveryUnitComesOut", "check_OnlyThePartiesEnd", "check_NoOutsiderIsPaid"}
 
 _CLOCK = """A rental is a span of time, so every deadline is compared with the block's. A validator moves it by seconds at
@@ -47,6 +48,13 @@ def test_the_compiler_gives_the_committed_bytes(compiled: tuple[Path, Any]) -> N
 def test_the_compiler_gives_the_tests_own_contracts(tmp_path: Path) -> None:
     soljson = Path(shutil.copy(tools.SOLJSON, tmp_path / "soljson.js"))
     assert doubles.compiled(soljson) == doubles.COMPILED.read_bytes()
+
+
+def test_circles_sources_give_the_vendored_bytes(tmp_path: Path) -> None:
+    vendored = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in VENDORED.glob("*.json")}
+    found = circle.rebuilt(tmp_path)
+    assert len(found) == 3
+    assert {name: made | {"contractName": name} for name, made in found.items()} == vendored
 
 
 def test_slither_finds_nothing_that_has_no_answer(compiled: tuple[Path, Any]) -> None:

@@ -64,9 +64,10 @@ def fetch_solc(folder: Path) -> Path:
     return path
 
 
-def compile_sources(soljson: Path, sources: dict[str, str], folder: Path | None = None, warn: bool = True) -> Any:
+def compile_sources(soljson: Path, sources: dict[str, str], folder: Path | None = None, warn: bool = True,
+                    settings: dict[str, Any] = SETTINGS) -> Any:
     """Standard JSON in, standard JSON out, both in `folder` or beside the compiler. With `warn` a warning is an error."""
-    request = {"language": "Solidity", "sources": {n: {"content": t} for n, t in sources.items()}, "settings": SETTINGS}
+    request = {"language": "Solidity", "sources": {n: {"content": t} for n, t in sources.items()}, "settings": settings}
     folder = folder or soljson.parent
     (folder / "input.json").write_text(json.dumps(request), encoding="utf-8")
     command = ["node", "-e", RUN_SOLC, str(soljson), str(folder / "input.json"), str(folder / "output.json")]
