@@ -19,7 +19,7 @@ from ..errors import EXIT_BILLING, SealtuneError
 from .locks import held
 
 FILE = "journal.sqlite"
-WAIT_SECONDS = 30
+WAIT_SECONDS, LAYOUT = 30, 1
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS rows (
@@ -67,12 +67,16 @@ class Database:
                 self._prepare()
 
     def _prepare(self) -> None:
-        if self._db.execute("PRAGMA user_version").fetchone()[0] >= 1:
+        version = self._db.execute("PRAGMA user_version").fetchone()[0]
+        if version > LAYOUT:
+            raise JournalTrouble(f"journal {self.path} is of a newer sealtune (layout {version}, here {LAYOUT} is known)",
+                                 hint="go on with the sealtune that made it")
+        if version == LAYOUT:
             return
         self._db.execute("PRAGMA journal_mode = WAL")
         never = "".join(NEVER.format(table=t, verb=v) for t in SAME for v in ("UPDATE", "DELETE"))
         replace = "".join(NO_REPLACE.format(table=t, or_same=s) for t, s in SAME.items())
-        self._db.executescript(f"BEGIN IMMEDIATE; {SCHEMA} {never} {replace} PRAGMA user_version = 1; COMMIT;")
+        self._db.executescript(f"BEGIN IMMEDIATE; {SCHEMA} {never} {replace} PRAGMA user_version = {LAYOUT}; COMMIT;")
 
     def ask(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         with self._lock, self._in_our_words():

@@ -18,7 +18,7 @@ from ..domain.names import Digest, Instant, RunId
 from ..errors import EXIT_CONTRADICTED, NoSuchRun, Refused, RunLocked, SealtuneError
 from ..ports import Clock, Journal
 from . import locks
-from .database import Database
+from .database import Database, JournalTrouble
 
 RUN_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,79}")
 DEPTH, VALUES = 64, 1_000_000            # our own rows; the limits of `parse` are for strangers
@@ -140,8 +140,12 @@ class _Chain:
     def rows(self) -> Sequence[Event]:
         new = self._db.ask("SELECT line, private, salt FROM rows WHERE run = ? AND seq >= ? ORDER BY seq",
                            self._run, len(self._rows))
-        for stored in new:
-            self._add(self._checked(*stored))
+        if new:                          # all at once: a long run's rows would be copied for each of them
+            fresh, head = list(self._rows), self._head
+            for stored in new:
+                fresh.append(self._checked(len(fresh), head, *stored))
+                head = fresh[-1].digest()
+            self._rows, self._head = tuple(fresh), head
         return self._rows
 
     def append(self, at: Instant, deed: Deed, kind: Kind, public: Json, private: Json,
@@ -154,20 +158,15 @@ class _Chain:
         with self._db.writing() as db:
             db.execute("INSERT INTO rows (run, seq, line, private, salt) VALUES (?, ?, ?, ?, ?)",
                        (self._run, event.seq, *stored))
-        self._add(event)
+        self._rows, self._head = (*self._rows, event), event.digest()
         return event
 
-    def _add(self, event: Event) -> None:
-        self._rows = (*self._rows, event)
-        self._head = event.digest()
-
-    def _checked(self, line: str, private: str, salt: str) -> Event:
-        seq = len(self._rows)
+    def _checked(self, seq: int, prev: Digest, line: str, private: str, salt: str) -> Event:
         try:
             event = _event(line, private, salt)
         except (ValueError, KeyError, TypeError) as problem:
             raise self._changed(seq) from problem
-        if event.line() != line.encode() or (event.seq, event.prev) != (seq, self._head):
+        if event.line() != line.encode() or (event.seq, event.prev) != (seq, prev):
             raise self._changed(seq)
         return event
 
@@ -179,7 +178,8 @@ class _Chain:
 def _event(line: str, private: str, salt: str) -> Event:
     tree: dict[str, Any] = parse(line.encode(), depth=DEPTH, values=VALUES)
     if tree["v"] > VERSION:
-        raise ValueError(f"row of a newer version: {tree['v']}")
+        raise JournalTrouble(f"row {tree['seq']} was written by a newer sealtune (row version {tree['v']})",
+                             hint="go on with the sealtune that wrote it")
     return Event(tree["seq"], Digest(tree["prev"]), Instant(tree["at"]), Deed.parse(tree["deed"]), Kind(tree["kind"]),
                  tuple(tree["acquires"]), tuple(tree["releases"]), tree["public"],
                  parse(private.encode(), depth=DEPTH, values=VALUES), salt)
