@@ -65,13 +65,18 @@ def show_money(money: dict[str, Any]) -> None:
 
 
 def show_figures(evaluation: dict[str, dict[str, Json]]) -> None:
-    base, adapter = evaluation["base"], evaluation["adapter"]
-    if adapter["loss"] is None:
-        return
-    print("                  base   adapter")
-    if adapter["exact_match"] is not None:
-        print(f"exact match   {base['exact_match']:8.1%}  {adapter['exact_match']:8.1%}")
-    print(f"loss          {base['loss']:8.3f}  {adapter['loss']:8.3f}")
+    """Each figure that was measured on either side; the other side's may be missing, as the node said."""
+    told = [(f"{name:12}", [_figure(evaluation[side][key], form) for side in ("base", "adapter")])
+            for name, key, form in (("exact match", "exact_match", "8.1%"), ("loss", "loss", "8.3f"))
+            if any(evaluation[side][key] is not None for side in ("base", "adapter"))]
+    if told:
+        print("                  base   adapter")
+    for name, (base, adapter) in told:
+        print(f"{name}  {base}  {adapter}")
+
+
+def _figure(value: Json, form: str) -> str:
+    return f"{'-':>8}" if value is None else format(value, form)
 
 
 def show_checks(checks: Sequence[Check]) -> None:

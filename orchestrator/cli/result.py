@@ -89,7 +89,8 @@ def stages(rows: Sequence[Event]) -> list[dict[str, Json]]:
 def _figures(found: Figures | None) -> dict[str, Json]:
     if found is None:
         return dict(NO_FIGURES)
-    return {"exact_match": float(found.exact_match) if found.exact_match else None, "loss": float(found.loss)}
+    return {"exact_match": float(found.exact_match) if found.exact_match else None,
+            "loss": float(found.loss) if found.loss else None}
 
 
 def _value(rows: Sequence[Event], scopes: Sequence[str], step: str, kind: type[T]) -> T | None:

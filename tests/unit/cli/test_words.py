@@ -16,7 +16,7 @@ from orchestrator.domain.names import lasting
 
 RESULT: dict[str, Any] = {
     "run": "r", "verdict": None, "stages": [], "money": None, "owed": [], "report": None, "adapter": None,
-    "evaluation": {"base": {"loss": None}, "adapter": {"loss": None}}}
+    "evaluation": {"base": {"exact_match": None, "loss": None}, "adapter": {"exact_match": None, "loss": None}}}
 
 
 @pytest.mark.parametrize("words", [["run", "none.yaml", "--json"], ["run", "--json", "--no-such-option"],
