@@ -133,15 +133,16 @@ def money_adds_up(lease: LeaseCase) -> Answer:
     if len({str(paid[name]["currency"]) for name in AMOUNTS}) != 1:
         return failed("more than one currency")
     deposit, *parts = (paid[name]["units"] for name in AMOUNTS)
-    if deposit != sum(parts) or min(deposit, *parts) < 0:
-        return failed(f"{deposit} is not {' + '.join(map(str, parts))}")
+    told = f"{' + '.join(f'{n} {name}' for n, name in zip(parts, AMOUNTS[1:], strict=True))}, in base units of the token"
+    if any(type(n) is not int or n < 0 for n in (deposit, *parts)) or deposit != sum(parts):
+        return failed(f"{deposit} is not {told}")
     if end and end["full_refund"] and (parts[0] or parts[1]):
         return failed("a full refund was promised, and something was paid")
     if _spent(lease) > _confirmed(lease, deposit):
         return failed("more was paid than was confirmed")
     if not paid["final"]:
         return unchecked("the market may still change the figure")
-    return passed(f"{deposit} = {' + '.join(map(str, parts))}") if deposit else inapplicable("no money on this market")
+    return passed(f"{deposit} = {told}") if deposit else inapplicable("no money on this market")
 
 
 # ---- helpers ------------------------------------------------------------------------------------------------

@@ -159,3 +159,12 @@ class TestAllowedSigners:
         for text in ("ssh-ed25519 AAAA\n", f"{LINE}\nme {LINE}\n", "x"):
             with pytest.raises(BadInput):
                 trusted_signers(text.encode())
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.binary(max_size=200) | st.binary(max_size=120).map(lambda tail: f"{LINE[:60]}".encode() + tail))
+def test_any_file_of_signers_is_read_or_refused(data: bytes) -> None:
+    try:
+        assert all(key.raw() for key in trusted_signers(data))
+    except BadInput as problem:
+        assert problem.hint
