@@ -91,6 +91,7 @@ def test_no_refund_is_no_credit(world: World) -> None:
     world.after(3600)
     world.pause()
     world.escrow.send(STRANGER.address, "settle", id)
+    assert [name for name, _ in world.escrow.events()] == ["RentalClosed"]
     r = world.rental(id)
     assert (r.paid, r.refunded, world.escrow.read("creditOf", RENTER.address)) == (400_000, 0, 0)
 
