@@ -32,6 +32,12 @@ def test_no_invariant_breaks_in_25_000_calls(project: Path) -> None:
     assert refused <= 0.12 * calls          # each of them as it must be; all others did something
 
 
+@pytest.mark.parametrize("folder", [forge.SOURCES, forge.HERE, forge.HERE.parent], ids=lambda path: path.name)
+def test_solidity_has_one_layout(folder: Path) -> None:
+    done = forge.run(folder, "fmt", "--check", *sorted(str(path) for path in folder.glob("**/*.sol")))
+    assert done.returncode == 0, done.stdout
+
+
 @pytest.mark.parametrize("tree", sorted(forge.HERE.glob("*.tree")), ids=lambda path: path.stem)
 def test_every_leaf_of_a_tree_is_a_test(tree: Path) -> None:
     """A leaf's words are its test's name."""

@@ -12,8 +12,7 @@ library Signatures {
     function signedBy(address signer, bytes32 digest, bytes calldata signature) internal view returns (bool) {
         if (_recover(digest, signature) == signer && signer != address(0)) return true;
         if (signer.code.length == 0) return false;
-        (bool ok, bytes memory answer) =
-            signer.staticcall(abi.encodeWithSelector(ERC1271_MAGIC, digest, signature));
+        (bool ok, bytes memory answer) = signer.staticcall(abi.encodeWithSelector(ERC1271_MAGIC, digest, signature));
         return ok && answer.length >= 32 && bytes32(answer) == bytes32(ERC1271_MAGIC);
     }
 

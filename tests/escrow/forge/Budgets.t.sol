@@ -81,9 +81,7 @@ contract BudgetsTest is World {
         IRentalEscrow.BudgetTerms memory terms = termsOf(renter, CAP);
         terms.providersHash = keccak256(abi.encode(anyone));
         openBudget(terms);
-        refuse(
-            session, quoteOf(provider, renter), abi.encodeWithSelector(IRentalEscrow.NotAllowed.selector, provider)
-        );
+        refuse(session, quoteOf(provider, renter), abi.encodeWithSelector(IRentalEscrow.NotAllowed.selector, provider));
         createBy(session, quoteOf(otherProvider, renter), 1, 3600);
         anyone.push(provider);
         refuse(session, quoteOf(provider, renter), abi.encodeWithSelector(IRentalEscrow.BadProviders.selector));

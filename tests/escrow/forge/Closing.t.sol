@@ -129,8 +129,7 @@ contract ClosingTest is World {
         bytes32 id = active(1);
         later(1000);
         end(id, renter);
-        bytes memory why =
-            abi.encodeWithSelector(IRentalEscrow.WrongState.selector, id, IRentalEscrow.State.Closed);
+        bytes memory why = abi.encodeWithSelector(IRentalEscrow.WrongState.selector, id, IRentalEscrow.State.Closed);
         vm.expectRevert(why);
         end(id, renter);
         vm.expectRevert(why);

@@ -35,9 +35,7 @@ contract RunningTest is World {
     function test_StartsOnce() external {
         bytes32 id = active(1);
         vm.prank(provider);
-        vm.expectRevert(
-            abi.encodeWithSelector(IRentalEscrow.WrongState.selector, id, IRentalEscrow.State.Active)
-        );
+        vm.expectRevert(abi.encodeWithSelector(IRentalEscrow.WrongState.selector, id, IRentalEscrow.State.Active));
         escrow.activate(id, 0);
     }
 
