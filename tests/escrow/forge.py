@@ -71,12 +71,12 @@ def compiled(folder: Path) -> Any:
     return output
 
 
-def proof(folder: Path) -> Path:
-    """A project for halmos: the properties, and the committed bytes as a constant, since a prover reads no files."""
+def proof(folder: Path, escrow: bytes | None = None) -> Path:
+    """A project for halmos: the properties, and the committed bytes or `escrow` as a constant: a prover reads no files."""
     (folder / "src").mkdir(parents=True)
     (folder / "test").mkdir()
     shutil.copy(SOURCES / "IRentalEscrow.sol", folder / "src")
-    code = contracts.load("RentalEscrow").bytecode.hex()
+    code = (escrow or contracts.load("RentalEscrow").bytecode).hex()
     (folder / "src" / "Code.sol").write_text(f'pragma solidity {build.SOLC};\nbytes constant ESCROW = hex"{code}";\n',
                                              encoding="ascii")
     shutil.copy(HERE / "proof" / "Proof.t.sol", folder / "test")

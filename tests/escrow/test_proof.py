@@ -13,7 +13,7 @@ import pytest
 
 from orchestrator.chain.contracts import build
 
-from . import circle, doubles, forge, tools
+from . import circle, doubles, forge, mutants, tools
 
 pytestmark = [pytest.mark.money, pytest.mark.skipif(not tools.there(), reason="python -m tests.escrow.tools was not run")]
 VENDORED = build.HERE / "vendor" / "usdc"
@@ -69,6 +69,17 @@ def test_three_properties_hold_at_every_moment_for_every_caller(tmp_path: Path) 
     said = _run(forge.proof(tmp_path / "proof"), "halmos", "--function", "check_", "--solver-timeout-assertion", "60000")
     assert set(re.findall(r"\[PASS\]\S* (check_\w+)", said)) == PROPERTIES, said
     assert "3 passed; 0 failed" in said
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("mistake", "name"), [
+    ("refund-of-all", "check_EveryUnitComesOut"), ("anyone-ends", "check_OnlyThePartiesEnd"),
+    ("caller-is-paid", "check_NoOutsiderIsPaid")])
+def test_each_property_can_fail(mistake: str, name: str, tmp_path: Path) -> None:
+    """A proof about a set-up in which nothing can happen would pass too."""
+    (mutant,) = (m for m in mutants.MUTANTS if m.name == mistake)
+    project = forge.proof(tmp_path / "proof", mutants.compile_mutant(mutant, tmp_path / "mutant"))
+    assert "[FAIL]" in _run(project, "halmos", "--function", name, "--solver-timeout-assertion", "60000")
 
 
 def _run(project: Path, tool: str, *arguments: str) -> str:

@@ -24,10 +24,22 @@ contract PlainToken {
         return true;
     }
 
-    function transferFrom(address from, address to, uint256 amount) external returns (bool) {
+    function transferFrom(address from, address to, uint256 amount) public returns (bool) {
         balanceOf[from] -= amount;
         balanceOf[to] += amount;
         return true;
+    }
+
+    function receiveWithAuthorization(
+        address from,
+        address to,
+        uint256 amount,
+        uint256,
+        uint256,
+        bytes32,
+        bytes calldata
+    ) external {
+        transferFrom(from, to, amount);
     }
 }
 
@@ -47,6 +59,8 @@ contract Proof {
     uint256 private constant START = 1_900_000_000;
     address private constant RENTER = address(0x1001);
     address private constant OTHER = address(0x1002);
+    address private constant THIRD = address(0x1003);
+    address private constant SESSION = address(0x1004);
 
     PlainToken private token;
     IRentalEscrow private escrow;
@@ -60,7 +74,15 @@ contract Proof {
         provider = address(new Agreeable());
         token.mint(RENTER, 1e12);
         token.mint(OTHER, 1e12);
+        token.mint(THIRD, 1e12);
         _rent(OTHER, 77_777, 3600);
+        bytes32 over = _rent(THIRD, 3600, 3600);
+        vm.warp(START + 100);
+        vm.prank(THIRD);
+        escrow.end(over, 0);
+        vm.warp(START);
+        escrow.openBudget(IRentalEscrow.BudgetTerms(OTHER, SESSION, 5000, 0, uint40(START + 1000), 0, 0), "");
+        assert(escrow.creditOf(provider) == 100);
     }
 
     /// 1. Conservation: what a rental took in is what it pays out, to the unit, and nobody else's money is touched.
@@ -74,7 +96,7 @@ contract Proof {
         IRentalEscrow.Rental memory r = escrow.rental(id);
         assert(uint256(r.paid) + r.fee + r.refunded == deposit);
         assert(escrow.held() == held - deposit);
-        assert(escrow.creditOf(provider) == r.paid);
+        assert(escrow.creditOf(provider) == 100 + r.paid);
         assert(token.balanceOf(RENTER) == 1e12 - deposit + r.refunded);
         assert(token.balanceOf(address(escrow)) == escrow.held() + escrow.credits());
     }
@@ -96,10 +118,13 @@ contract Proof {
         assert(!ended && !settled && !rejected && !cancelled);
     }
 
-    /// 3. No outsider takes anything out, whichever function it calls, at whatever time.
-    function check_NoOutsiderIsPaid(address caller, uint8 which, uint40 time, bytes32 word, address owner) external {
+    /// 3. No outsider takes anything out, whichever function it calls, at whatever time: deposits, credits and a budget
+    /// lie there.
+    function check_NoOutsiderIsPaid(address caller, uint8 which, uint40 time, bytes32 word, bool providers) external {
         id = _rent(RENTER, 400_001, 3601);
         vm.assume(caller != RENTER && caller != provider && caller != OTHER && caller != address(escrow));
+        vm.assume(caller != THIRD && caller != SESSION);
+        address owner = providers ? provider : OTHER;
         vm.assume(time >= START);
         vm.warp(time);
         vm.prank(caller);
