@@ -17,11 +17,13 @@ from hypothesis.stateful import (
     consumes,
     initialize,
     invariant,
+    precondition,
     rule,
 )
 
 from . import model as m
 from .chain import Reverted
+from .inputs import digests, jitter, lists, parties, people, prices, providers, renters, roomy, someone, spans, which
 from .world import (
     FEE_TAKER,
     OTHER_PROVIDER,
@@ -40,17 +42,10 @@ from .world import (
     list_hash,
 )
 
-people = st.sampled_from(PEOPLE)
-renters = st.sampled_from([RENTER, OTHER_RENTER])
-providers = st.sampled_from([PROVIDER, OTHER_PROVIDER])
-prices = st.one_of(st.sampled_from([400_000, 123_457, 7, 1, 0, 2**96 - 1]), st.integers(1, 10**7))
-spans = st.one_of(st.sampled_from([0, 1, 59, 3599, 3600, 3601, 2**32 - 1]), st.integers(1, 7200))
-digests = st.sampled_from([bytes([n]) * 32 for n in range(4)])
-jitter = st.sampled_from([-1, 0, 1])
-which = st.integers(0, 23)                                # one of the rentals, see `some`
-roomy = st.sampled_from([0, 0, 0, 0, 0, 1, -1])          # what is allowed beyond the price: mostly just enough
-lists = st.sampled_from([(), (PROVIDER.address,), (OTHER_PROVIDER.address, PROVIDER.address)])
-someone = st.sampled_from([None, None, None, None, *PEOPLE])   # None: whoever may
+
+def there_is(state: int) -> Callable[[Any], Any]:
+    """A rule for when a rental is in this state."""
+    return precondition(lambda self: any(r.state == state for r in self.model.rentals.values()))
 
 
 class EscrowMachine(RuleBasedStateMachine):
@@ -169,9 +164,10 @@ class EscrowMachine(RuleBasedStateMachine):
 
     # ---- running and closing ------------------------------------------------------------------------------
 
+    @there_is(m.FUNDED)
     @rule(which=which, caller=someone, ready=digests)
     def activate_one(self, which: int, caller: Person | None, ready: bytes) -> None:
-        id = self.some(which)
+        id = self.some(which, m.FUNDED)
         self.activate(id, caller.address if caller else self.model.rentals[id].provider, ready)
 
     def activate(self, id: bytes, caller: str, ready: bytes) -> None:
@@ -184,10 +180,11 @@ class EscrowMachine(RuleBasedStateMachine):
         self.both(lambda: self.escrow.send(by, "cancelQuote", quote.tuple()),
                   lambda: self.model.cancel_quote(quote, by))
 
+    @there_is(m.ACTIVE)
     @rule(which=which, more=st.one_of(st.sampled_from([0, 1, 2, 3599, 3601]), st.integers(1, 40_000), st.none()),
           slack=roomy, caller=someone)
     def extend(self, which: int, more: int | None, slack: int, caller: Person | None) -> None:
-        id = self.some(which)
+        id = self.some(which, m.ACTIVE)
         r = self.model.rentals[id]
         total = r.maxSeconds if more is None else min(r.fundedSeconds + more, 2**32 - 1)
         by = caller.address if caller else self.model.session(r) or r.renter
@@ -195,35 +192,43 @@ class EscrowMachine(RuleBasedStateMachine):
         self.both(lambda: self.escrow.send(by, "extendTo", id, total, at_most),
                   lambda: self.model.extend_to(id, total, at_most, by))
 
-    @rule(which=which, caller=st.sampled_from([RENTER, SESSION, OTHER_RENTER, *PEOPLE]))
-    def cancel(self, which: int, caller: Person) -> None:
-        id = self.some(which)
-        self.both(lambda: self.escrow.send(caller.address, "cancel", id),
-                  lambda: self.model.cancel(id, caller.address))
+    @there_is(m.FUNDED)
+    @rule(which=which, party=parties, caller=someone)
+    def cancel(self, which: int, party: str, caller: Person | None) -> None:
+        id = self.some(which, m.FUNDED)
+        by = caller.address if caller else self.party(id, party)
+        self.both(lambda: self.escrow.send(by, "cancel", id), lambda: self.model.cancel(id, by))
 
+    @there_is(m.ACTIVE)
     @rule(which=which, reason=st.integers(0, 255), evidence=digests, caller=someone)
     def reject(self, which: int, reason: int, evidence: bytes, caller: Person | None) -> None:
-        id = self.some(which)
+        id = self.some(which, m.ACTIVE)
         by = caller.address if caller else self.model.rentals[id].renter
         self.both(lambda: self.escrow.send(by, "reject", id, reason, evidence),
                   lambda: self.model.reject(id, reason, evidence, by))
 
-    @rule(which=which, report=digests, caller=st.sampled_from([RENTER, SESSION, PROVIDER, *PEOPLE]))
-    def end(self, which: int, report: bytes, caller: Person) -> None:
-        id = self.some(which)
-        self.both(lambda: self.escrow.send(caller.address, "end", id, report),
-                  lambda: self.model.end(id, report, caller.address))
+    @there_is(m.ACTIVE)
+    @rule(which=which, report=digests, party=parties, caller=someone)
+    def end(self, which: int, report: bytes, party: str, caller: Person | None) -> None:
+        id = self.some(which, m.ACTIVE)
+        by = caller.address if caller else self.party(id, party)
+        self.both(lambda: self.escrow.send(by, "end", id, report), lambda: self.model.end(id, report, by))
 
-    @rule(which=which, report=digests, signer=st.sampled_from([RENTER, SESSION, *PEOPLE]), sender=people)
+    @there_is(m.ACTIVE)
+    @rule(which=which, report=digests, signer=st.sampled_from([RENTER, RENTER, OTHER_RENTER, SESSION, *PEOPLE]),
+          sender=people)
     def end_signed(self, which: int, report: bytes, signer: Person, sender: Person) -> None:
-        id = self.some(which)
+        id = self.some(which, m.ACTIVE)
         signature = signer.sign(self.world.end_digest(id, report))
         self.both(lambda: self.escrow.send(sender.address, "endSigned", id, report, signature),
                   lambda: self.model.end_signed(id, report, signer.address))
 
-    @rule(which=which, caller=people)
-    def settle(self, which: int, caller: Person) -> None:
-        id = self.some(which)
+    @there_is(m.ACTIVE)
+    @rule(which=which, caller=people, waits=st.sampled_from([True, True, False]))
+    def settle(self, which: int, caller: Person, waits: bool) -> None:
+        id = self.some(which, m.ACTIVE)
+        if waits:
+            self.warp(max(self.model.now, self.model.rentals[id].endsAt))
         self.both(lambda: self.escrow.send(caller.address, "settle", id),
                   lambda: self.model.settle(id, caller.address))
 
@@ -316,13 +321,14 @@ class EscrowMachine(RuleBasedStateMachine):
                 self.escrow.send(STRANGER.address, "cancel" if r.state == m.FUNDED else "settle", id)
                 close = self.model.cancel if r.state == m.FUNDED else self.model.settle
                 close(id, STRANGER.address)
-        for p in PEOPLE:
-            self.close_budget(p, STRANGER)
+        for owner in [owner for owner, b in self.model.budgets.items() if b.expiry]:
+            self.close_budget(next(p for p in PEOPLE if p.address == owner), STRANGER)
         assert self.escrow.read("held") == 0
         self.open_lists_are_what_is_open()
         self.thaw_everyone()
         for p in PEOPLE:
-            self.withdraw(p, STRANGER)
+            if self.model.credit[p.address]:
+                self.withdraw(p, STRANGER)
         self.every_unit_is_accounted_for()
         self.every_rental_is_the_models()
         assert self.world.balance(self.escrow.address) == self.model.donated
@@ -342,11 +348,16 @@ class EscrowMachine(RuleBasedStateMachine):
             found = reverted.name
         assert found == wanted
 
-    def some(self, which: int) -> bytes:
-        """Mostly one that is open, since of closed ones there is little to say."""
+    def some(self, which: int, state: int | None = None) -> bytes:
+        """Mostly one in this state, or that is open at least, since of closed ones there is little to say."""
         opened = [id for id, r in self.model.rentals.items() if r.state != m.CLOSED]
-        pool = opened if opened and which % 6 else list(self.model.rentals)
+        fitting = [id for id in opened if self.model.rentals[id].state == state]
+        pool = (fitting or opened if which % 6 else []) or list(self.model.rentals)
         return pool[which % len(pool)]
+
+    def party(self, id: bytes, name: str) -> str:
+        r = self.model.rentals[id]
+        return {"renter": r.renter, "provider": r.provider, "session": self.model.session(r) or r.renter}[name]
 
     def listed(self, account: str, as_provider: bool) -> list[bytes]:
         found: list[bytes] = []

@@ -23,7 +23,7 @@ def play(examples: int, steps: int) -> None:
 
 def test_contract_and_model_agree_whatever_people_do() -> None:
     before = Chain.calls
-    play(examples=60, steps=40)
+    play(examples=100, steps=40)
     assert Chain.calls - before >= 30_000
 
 
