@@ -247,6 +247,14 @@ def test_the_session_extends_from_the_budget_and_the_owner_from_its_wallet(world
 # ---- acting for the owner -------------------------------------------------------------------------------
 
 
+def test_no_other_key_is_the_session(world: World) -> None:
+    world.open_budget()
+    id = running(world)
+    for call in (("end", id, REPORT), ("reject", id, 3, REPORT), ("extendTo", id, 7200, PURSE)):
+        with refused("NotAllowed", STRANGER.address):
+            world.escrow.send(STRANGER.address, *call)
+
+
 def test_the_session_cancels_rejects_and_ends_what_it_opened(world: World) -> None:
     world.open_budget()
     ways: tuple[tuple[str, tuple[Any, ...]], ...] = (("cancel", ()), ("reject", (3, REPORT)), ("end", (REPORT,)))

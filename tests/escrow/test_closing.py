@@ -103,6 +103,14 @@ def test_rejection_pays_everything_back_until_the_last_second(world: World, wait
     assert (r.reason, r.reportDigest) == (3, REPORT)
 
 
+def test_the_window_is_the_quotes(world: World) -> None:
+    id = world.active(world.quote(inspectionSeconds=300))
+    assert world.rental(id).inspectionSeconds == 300
+    world.after(301)
+    with refused("TooLate", world.rental(id).startedAt + 300, world.chain.now):
+        world.escrow.send(RENTER.address, "reject", id, 3, REPORT)
+
+
 @pytest.mark.parametrize("by", [PROVIDER, STRANGER, OTHER_RENTER], ids=lambda p: p.name)
 def test_only_the_renter_rejects(world: World, by: Person) -> None:
     id = world.active()
