@@ -70,7 +70,7 @@ class BulkSender(Sender):
         me = self._wallet.address
         answers = self._rpc.batch([("eth_estimateGas", [_raw(me, call), "pending"]) for call in calls])
         bid, _ = fees.today(self._rpc, self._policy)
-        left, nonce = self._rpc.balance(me), max(self._rpc.nonce(me, "pending"), self._next_nonce)
+        left, nonce = self._rpc.balance(me), self._free_nonce()
         found: list[tuple[Call, Signed | SealtuneError]] = []
         for call, answer in zip(calls, answers, strict=True):
             if not isinstance(answer, str):
@@ -99,8 +99,7 @@ class BulkSender(Sender):
             keys = list(waiting)
             for key, receipt in zip(keys, self._seen([waiting[k].hash for k in keys]), strict=True):
                 if receipt is not None:
-                    self._conclude(key, receipt)
-                    outcomes[key] = receipt if receipt.ok else NothingMade(f"transaction {receipt.hash} reverted")
+                    outcomes[key] = self._outcome(key, receipt)
                     del waiting[key]
             if waiting and time.monotonic() >= deadline:
                 break
@@ -109,6 +108,13 @@ class BulkSender(Sender):
         return outcomes | {key: OutcomeUnknown(f"transaction {one.hash} was signed but is not in a block yet",
                                                hint="the same command again sends the same bytes")
                            for key, one in waiting.items()}
+
+    def _outcome(self, key: str, receipt: Receipt) -> Outcome:
+        try:
+            self._conclude(key, receipt)
+        except OutcomeUnknown as doubt:
+            return doubt
+        return receipt if receipt.ok else NothingMade(f"transaction {receipt.hash} reverted")
 
     def _seen(self, hashes: Sequence[str]) -> Sequence[Receipt | None]:
         try:

@@ -16,7 +16,7 @@ from ..domain.escrow import EscrowFacts, Quote, Ready, Rental
 from ..domain.lease import Access
 from ..domain.money import POL, Money
 from ..domain.names import LeaseKey
-from ..errors import NoFunds, NothingMade, OfferGone, Refused, Unreachable
+from ..errors import NoFunds, NothingMade, OfferGone, OutcomeUnknown, Refused, Unreachable
 from ..second_row import Outbox
 from . import checks, codecheck, contracts, fees, typed, views
 from .networks import Limit
@@ -91,9 +91,19 @@ class ChainEscrow:
         """Where there is none, but a deposit for it was signed that may still happen, that is brought to its end first:
         "none" is a proof. OutcomeUnknown while it cannot be."""
         found = self._read(rental_id)
-        if found.status == "none" and self._sender.unfinished(f"create:{rental_id}"):
+        if found.status == "none" and self._sender.signed(f"create:{rental_id}"):
             with self._sender.turn(rental_id):
-                return self._read(rental_id)
+                paid = self._sender.outcome(f"create:{rental_id}")
+            return self._shown(rental_id) if paid and paid.ok else self._read(rental_id)
+        return found
+
+    def _shown(self, rental_id: str) -> Rental:
+        """A rental whose deposit is in a block. OutcomeUnknown where the node does not show what it did: it is behind, or
+        what it says of the block is not so."""
+        found = self._read(rental_id)
+        if found.status == "none":
+            raise OutcomeUnknown(f"{self._rpc.name} has the deposit in a block, but does not show rental {rental_id}",
+                                 hint="a second address under `rpc:` in settings.yaml tells who is right")
         return found
 
     def create(self, key: LeaseKey, quote: Quote, signature: str, seconds: int, deposit: int,
@@ -113,7 +123,7 @@ class ChainEscrow:
                                 _word(access_hash))
             self._allow(id, due)
             self._open(id, data)
-        return self._read(id)
+        return self._shown(id)
 
     def _open(self, id: str, data: bytes) -> None:
         try:
@@ -251,10 +261,10 @@ class ChainEscrow:
         return low
 
 
-def connect(url: str, wallet: Signer, outbox: Outbox, facts: EscrowFacts, max_fee_per_gas: int | None = None,
+def connect(urls: Sequence[str], wallet: Signer, outbox: Outbox, facts: EscrowFacts, max_fee_per_gas: int | None = None,
             limit: Limit | None = None) -> ChainEscrow:
     """What the wiring calls. `facts` and `limit` from the settings; `max_fee_per_gas` in wei, the user's ceiling."""
-    return ChainEscrow(Rpc(url), wallet, outbox, facts, max_fee_per_gas=max_fee_per_gas, limit=limit)
+    return ChainEscrow(Rpc(urls, facts.chain_id), wallet, outbox, facts, max_fee_per_gas=max_fee_per_gas, limit=limit)
 
 
 def closing_call(rental: Rental, reject: bool, evidence: str, report: str) -> tuple[Any, ...]:

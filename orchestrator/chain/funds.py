@@ -164,9 +164,9 @@ class Purse:
         return amount, (self._sender.send(self._sender.fresh_key("sweep:coin"), to, b"", amount.units).hash,)
 
 
-def connect(url: str, signer: Signer, outbox: Outbox, facts: EscrowFacts, limit: Limit | None = None) -> Purse:
+def connect(urls: Sequence[str], signer: Signer, outbox: Outbox, facts: EscrowFacts, limit: Limit | None = None) -> Purse:
     """What the wiring calls."""
-    return Purse(Rpc(url), signer, outbox, facts, limit)
+    return Purse(Rpc(urls, facts.chain_id), signer, outbox, facts, limit)
 
 
 def target(text: str, forbidden: dict[str, str]) -> str:

@@ -1,35 +1,27 @@
-"""The border to web3: one chain node behind plain questions, its errors in our words.
+"""The border to web3: a chain's nodes behind plain questions, their errors in our words.
 
 Nothing here signs, decides or waits for a block. Reads may be repeated when the connection broke; the one write,
-`broadcast`, is sent once, because only its caller knows what a lost answer means. The node is not trusted with
-anything but the chain itself: its texts are cut and cleaned, and its address, which may hold a key, is never shown.
-web3 takes more than a second to import, so that happens on the first question.
+`broadcast`, is sent once, because only its caller knows what a lost answer means. Whom of several nodes one asks, and
+when they are believed, is the business of nodes.py. A node is not trusted with anything but the chain itself: its texts
+are cut and cleaned, and its address, which may hold a key, is never shown. web3 takes more than a second to import, so
+that happens on the first question.
 """
 from __future__ import annotations
 
 import contextlib
 import json
-import urllib.parse
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..domain.document import must_be_shallow
 from ..domain.text import clean
-from ..errors import BadInput, NoFunds, OutcomeUnknown, Refused, Unreachable
+from ..errors import NoFunds, OutcomeUnknown, Refused, Unreachable
+from . import nodes
+from .address import SETTINGS_HINT, checked, names
 from .refusals import refusal
 
 if TYPE_CHECKING:
     from web3 import Web3
-    from web3.types import RPCResponse
-
-DEPTH = 32                               # of an answer's JSON
-CONNECT_S, ANSWER_S = 4, 10
-_LOOPBACK = ("127.0.0.1", "::1", "localhost")
-# What may be asked again when the connection broke. eth_sendRawTransaction is web3's own choice, not ours.
-_READS = ("eth_chainId", "eth_getBalance", "eth_getCode", "eth_getBlockByNumber", "eth_getTransactionReceipt",
-          "eth_getTransactionCount", "eth_call", "eth_estimateGas", "eth_getLogs", "eth_feeHistory")
-_SETTINGS_HINT = "check the chain's address in your settings"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +41,13 @@ class Receipt:
 
 
 class Rpc:
-    """One chain node. Unreachable: it did not answer, or not in JSON-RPC. Refused: it answers, but not to us."""
+    """A chain by its nodes: one address, or several of the same chain `chain_id` (0: whichever it is).
 
-    def __init__(self, url: str) -> None:
-        self._url = _checked_url(url)
-        self.name = urllib.parse.urlsplit(url).hostname or ""
+    Unreachable: no answer, or not in JSON-RPC. Refused: an answer, but not to us."""
+
+    def __init__(self, urls: str | Sequence[str], chain_id: int = 0) -> None:
+        self._urls, self._chain_id = checked(urls), chain_id
+        self.name = names(self._urls)
         self._w3: Web3 | None = None
 
     # ---- reads ----
@@ -67,6 +61,14 @@ class Rpc:
         with self._border():
             found: Mapping[str, Any] = self._web3.eth.get_block(at)  # type: ignore[arg-type]
             return Block(int(found.get("number") or 0), int(found["timestamp"]), int(found.get("baseFeePerGas") or 0))
+
+    def final(self, depth: int) -> int:
+        """Number of the newest block that no reorganisation takes back: the one that the node calls finalized, or `depth`
+        below the newest where it knows no such word. Nothing is ever undone where `depth` is 0."""
+        if depth:
+            with contextlib.suppress(Unreachable, Refused):
+                return self.block("finalized").number
+        return max(0, self.block().number - depth)
 
     def code(self, address: str) -> bytes:
         with self._border():
@@ -108,10 +110,18 @@ class Rpc:
             return int(history["baseFeePerGas"][-1]), paid
 
     def logs(self, address: str, topics: Sequence[str], first: int, last: int) -> Sequence[str]:
-        """Hashes of the transactions whose logs fit."""
+        """Hashes of the transactions whose logs fit. Where the node finds the range too long, by halves."""
+        from web3.exceptions import Web3RPCError
+
+        query: Any = {"address": _checksum(address), "topics": list(topics), "fromBlock": first, "toBlock": last}
         with self._border():
-            query: Any = {"address": _checksum(address), "topics": list(topics), "fromBlock": first, "toBlock": last}
-            return ["0x" + bytes(log["transactionHash"]).hex() for log in self._web3.eth.get_logs(query)]
+            try:
+                return ["0x" + bytes(log["transactionHash"]).hex() for log in self._web3.eth.get_logs(query)]
+            except Web3RPCError:
+                if first >= last:
+                    raise
+        middle = (first + last) // 2
+        return [*self.logs(address, topics, first, middle), *self.logs(address, topics, middle + 1, last)]
 
     def gas_for(self, sender: str, to: str, data: bytes, value: int = 0) -> int:
         """Gas that a call would need in the next block. What the contract says no to is raised as refusals.py says."""
@@ -124,10 +134,7 @@ class Rpc:
         does not take batches. The parameters are raw as well."""
         with self._border():
             provider: Any = self._web3.provider
-            answers = provider.make_batch_request(list(questions))
-            if not isinstance(answers, list) or len(answers) != len(questions):
-                answers = [provider.make_request(method, parameters) for method, parameters in questions]
-            return [self._raw(answer) for answer in answers]
+            return [self._raw(answer) for answer in provider.make_batch_request(list(questions))]
 
     def _raw(self, answer: Mapping[str, Any]) -> Any:
         error = answer.get("error")
@@ -161,7 +168,7 @@ class Rpc:
     @property
     def _web3(self) -> Web3:
         if self._w3 is None:
-            self._w3 = _connect(self._url)
+            self._w3 = nodes.connect(self._urls, self._chain_id)
         return self._w3
 
     @contextlib.contextmanager
@@ -178,27 +185,29 @@ class Rpc:
             raise self._translated(answer) from None
         except requests.HTTPError as answer:
             raise self._by_status(answer.response.status_code if answer.response is not None else 0) from None
+        except nodes.Disagree as no:
+            raise Unreachable(f"{self.name}: {no}", hint="one of `rpc:` in settings.yaml lags, or lies") from None
         except (json.JSONDecodeError, requests.JSONDecodeError):
-            raise Unreachable(f"{self.name} does not answer in JSON", hint=_SETTINGS_HINT) from None
+            raise Unreachable(f"{self.name} does not answer in JSON", hint=SETTINGS_HINT) from None
         except requests.RequestException as lost:
             raise Unreachable(f"chain node {self.name} does not answer: {type(lost).__name__}",
-                              hint=_SETTINGS_HINT) from None
+                              hint=SETTINGS_HINT) from None
         except (Web3Exception, AttributeError, KeyError, TypeError, ValueError) as odd:
             raise Unreachable(f"{self.name} answers as no chain node does: {type(odd).__name__}",
-                              hint=_SETTINGS_HINT) from None
+                              hint=SETTINGS_HINT) from None
 
     def _translated(self, answer: Exception) -> Exception:
         text = _said(_text_of(answer))
         if "insufficient funds" in text:
             return NoFunds(f"the wallet cannot pay the gas: {text}", hint="send it some of the chain's own coin")
         if "method" in text and "not" in text:
-            return Refused(f"chain node {self.name} does not offer what is needed: {text}", hint=_SETTINGS_HINT)
+            return Refused(f"chain node {self.name} does not offer what is needed: {text}", hint=SETTINGS_HINT)
         return Unreachable(f"chain node {self.name} answers: {text}")
 
     def _by_status(self, status: int) -> Exception:
         if status == 429 or status >= 500:
             return Unreachable(f"chain node {self.name} answers HTTP {status}")
-        return Refused(f"chain node {self.name} refuses: HTTP {status}", hint=_SETTINGS_HINT)
+        return Refused(f"chain node {self.name} refuses: HTTP {status}", hint=SETTINGS_HINT)
 
 
 class Contract:
@@ -231,46 +240,6 @@ def _receipt(hash: str, raw: Any) -> Receipt | None:
 def _said(text: object) -> str:
     """A stranger's text, fit for a line of ours."""
     return clean(text) or "nothing"
-
-
-def _checked_url(url: str) -> str:
-    try:
-        parts = urllib.parse.urlsplit(url)
-    except ValueError:
-        raise BadInput("the chain's address is no url") from None
-    if parts.hostname and (parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)):
-        return url
-    raise BadInput(f"the chain's address must be https, or http on this computer: {parts.scheme}://{parts.hostname}",
-                   hint=_SETTINGS_HINT)
-
-
-def _connect(url: str) -> Web3:
-    import requests
-    from web3 import HTTPProvider, Web3
-    from web3.middleware import ExtraDataToPOAMiddleware
-    from web3.providers.rpc.utils import ExceptionRetryConfiguration
-
-    session = requests.Session()
-    session.max_redirects = 0            # an answer from elsewhere is none
-    session.trust_env = urllib.parse.urlsplit(url).hostname not in _LOOPBACK
-    retry = ExceptionRetryConfiguration(errors=[requests.ConnectionError], retries=3, backoff_factor=0.1,
-                                        method_allowlist=_READS)
-    class Shallow(HTTPProvider):
-        """An answer nested too deep is no answer: web3's libraries lift Python's recursion limit, and the decoder would
-        overflow its stack and take the process with it."""
-
-        @staticmethod
-        def decode_rpc_response(raw_response: bytes) -> RPCResponse:
-            must_be_shallow(raw_response, DEPTH)
-            return HTTPProvider.decode_rpc_response(raw_response)
-
-    provider = Shallow(url, request_kwargs={"timeout": (CONNECT_S, ANSWER_S)}, session=session,
-                            exception_retry_configuration=retry)
-    provider.global_ccip_read_enabled = False
-    w3 = Web3(provider)
-    w3.middleware_onion.inject(ExtraDataToPOAMiddleware, layer=0)     # Polygon's headers are longer than the rule
-    w3.middleware_onion.remove("validation")         # asks for the chain id before every call; codecheck.py does once
-    return w3
 
 
 def _checksum(address: str) -> Any:

@@ -5,7 +5,9 @@ they are sent, so a crash at any point leaves bytes that can be sent again and n
 when the old one is provably gone: used up by another transaction, deep enough, and none of ours was it. Whoever wants
 to sign finishes first what this wallet left unfinished; a transaction behind a gap would wait for ever anyway.
 
-Waits for inclusion, bounded; repeats nothing on its own. The lock of a wallet is held for a whole turn.
+Included is not final: an intent stays open in the outbox until no reorganisation can take its block back, and whoever
+comes next looks whether it is still there. Nobody waits for that, except before something that was included and reverted
+counts as not done. Waits for inclusion, bounded; repeats nothing on its own. The lock of a wallet is held for a whole turn.
 """
 from __future__ import annotations
 
@@ -14,12 +16,13 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count, groupby
+from itertools import count
 from typing import Any
 
 from ..errors import NoFunds, NothingMade, OutcomeUnknown, Refused, Transient
 from ..second_row import Attempt, Outbox
 from . import fees
+from .envelope import bid_of, fields_of
 from .fees import Fees, Policy
 from .rpc import Receipt, Rpc
 from .signer import Signer
@@ -27,6 +30,7 @@ from .signer import Signer
 WAIT_S = 20
 _LOOK_EVERY_S = 0.2
 _GAS_HINT = "send it some of the chain's own coin"
+_AGAIN_HINT = "the same command again sends the same bytes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,26 +51,40 @@ class Sender:
         self._chain_id, self._wait_s, self._pause = chain_id, wait_s, pause or threading.Event().wait
         self._name = f"{chain_id}:{wallet.address}"
         self._next_nonce = 0             # a node that lags behind does not make us use one twice
+        self._final, self._asked_final = -1, float("-inf")     # the newest block that was known to be final, and when
 
     @contextlib.contextmanager
     def turn(self, own: str) -> Iterator[None]:
         """Be the one who signs for this wallet, with nothing unfinished before. `own`: a part of the keys of the
         intent that this turn is for; what is unfinished there is OutcomeUnknown, anything else only Transient."""
         with self._outbox.lock(self._name):
-            for key, attempts in _by_key(self._outbox.pending(self._name)):
-                self._finish_earlier(key, attempts, own)
+            pending = _by_key(self._outbox.pending(self._name))
+            seen = self._included(pending)
+            for key, attempts in pending.items():
+                self._finish_earlier(key, attempts, own, next((seen[a.hash] for a in attempts if a.hash in seen), None))
             yield
 
     def unfinished(self, own: str) -> bool:
-        """Whether something that was signed for this intent may still happen. Needs no turn."""
+        """Whether something that was signed for this intent may still happen, or be undone. Needs no turn."""
         return any(own in key for key, _ in self._outbox.pending(self._name))
+
+    def signed(self, key: str) -> bool:
+        """Whether there ever was a transaction for this intent, whatever became of it. Needs no turn."""
+        return bool(self._outbox.attempts(self._name, key))
+
+    def outcome(self, key: str) -> Receipt | None:
+        """What was signed for this intent, seen through. None: none of it is in the chain, nor ever will be. OutcomeUnknown
+        while neither can be said."""
+        try:
+            return self._finish(key, earlier) if (earlier := self._outbox.attempts(self._name, key)) else None
+        except (Transient, Refused) as doubt:
+            raise OutcomeUnknown(str(doubt), hint=doubt.hint) from doubt
 
     def send(self, key: str, to: str, data: bytes, value: int = 0) -> Receipt:
         """The receipt of this intent, which is signed now if it never was, or if all that was signed is dead.
 
         NothingMade: refused, before or after signing. NoFunds, Unreachable: before. OutcomeUnknown: after."""
-        earlier = self._outbox.attempts(self._name, key)
-        if earlier and (receipt := self._finish(key, earlier)) is not None and receipt.ok:
+        if (receipt := self.outcome(key)) is not None and receipt.ok:
             return receipt
         signed = self._sign(self._fields(to, data, value))
         self._outbox.keep(self._name, key, signed)
@@ -99,9 +117,21 @@ class Sender:
 
     # ---- what was begun ----
 
-    def _finish_earlier(self, key: str, attempts: Sequence[Attempt], own: str) -> None:
+    def _included(self, pending: Mapping[str, Sequence[Attempt]]) -> Mapping[str, Receipt]:
+        """By hash, of all that is open, in one question. An answer that fails says nothing: each is asked for then."""
+        hashes = [a.hash for attempts in pending.values() for a in attempts]
+        with contextlib.suppress(Transient, Refused):
+            return {r.hash: r for r in self._rpc.receipts(hashes) if r is not None} if hashes else {}
+        return {}
+
+    def _finish_earlier(self, key: str, attempts: Sequence[Attempt], own: str, seen: Receipt | None) -> None:
+        """`seen`: the receipt of one of them, so that its nonce is used and nothing has to be sent. Of another intent it
+        need not be final."""
         try:
-            self._finish(key, attempts)
+            if seen is None:
+                self._finish(key, attempts)
+            elif self._is_final(seen) or (own in key and not seen.ok):
+                self._conclude(key, seen)
         except (OutcomeUnknown, Transient, Refused) as doubt:
             if own in key:
                 raise OutcomeUnknown(str(doubt), hint=doubt.hint) from doubt
@@ -115,12 +145,10 @@ class Sender:
         open_ones = [a for a in attempts if a.nonce == attempts[-1].nonce]
         receipt = self._receipt_of(attempts)
         if receipt is not None and (receipt.ok or receipt.hash in {a.hash for a in open_ones}):
-            self._conclude(key, receipt)
-            return receipt
+            return self._conclude(key, receipt)
         if self._is_gone(open_ones[-1].nonce):
             if (late := self._receipt_of(open_ones)) is not None:
-                self._conclude(key, late)
-                return late
+                return self._conclude(key, late)
             self._outbox.conclude(self._name, key, "dead")
             return None
         return self._see_through(key, [*open_ones[:-1], self._renewed(key, open_ones[-1])])
@@ -135,22 +163,22 @@ class Sender:
                 self._rpc.broadcast(newest.raw)
         except (NoFunds, OutcomeUnknown, Transient, Refused) as doubt:
             problem = str(doubt)
-        receipt = self._await(attempts)
+        receipt, silence = self._await(attempts)
         if receipt is None:
-            why = f": {problem}" if problem else ""
-            raise OutcomeUnknown(f"transaction {newest.hash} was signed but is not in a block yet{why}",
-                                 hint="the same command again sends the same bytes")
-        self._conclude(key, receipt)
-        return receipt
+            why = f": {problem or silence}" if problem or silence else ""
+            raise OutcomeUnknown(f"transaction {newest.hash} was signed but is not in a block yet{why}", hint=_AGAIN_HINT)
+        return self._conclude(key, receipt)
 
-    def _await(self, attempts: Sequence[Attempt]) -> Receipt | None:
-        deadline = time.monotonic() + self._wait_s
+    def _await(self, attempts: Sequence[Attempt]) -> tuple[Receipt | None, str]:
+        """(the receipt of one of them, or what kept us from seeing it). A node that does not answer says nothing."""
+        deadline, silence = time.monotonic() + self._wait_s, ""
         while True:
-            with contextlib.suppress(Transient, Refused):    # a node that does not answer says nothing either way
-                if (receipt := self._receipt_of(attempts)) is not None:
-                    return receipt
-            if time.monotonic() >= deadline:
-                return None
+            try:
+                receipt, silence = self._receipt_of(attempts), ""
+            except (Transient, Refused) as problem:
+                receipt, silence = None, str(problem)
+            if receipt is not None or time.monotonic() >= deadline:
+                return receipt, silence
             self._pause(_LOOK_EVERY_S)
 
     def _receipt_of(self, attempts: Sequence[Attempt]) -> Receipt | None:
@@ -161,15 +189,26 @@ class Sender:
         """Whether the nonce was used up so long ago that no reorganisation brings it back. Transient: not yet."""
         if self._rpc.nonce(self._wallet.address) <= nonce:
             return False
-        if self._policy.depth == 0:
+        if self._policy.depth == 0 or self._rpc.nonce(self._wallet.address, self._rpc.final(self._policy.depth)) > nonce:
             return True
-        at = max(0, self._rpc.block().number - self._policy.depth)
-        if self._rpc.nonce(self._wallet.address, at) > nonce:
-            return True
-        raise OutcomeUnknown(f"nonce {nonce} was used by another transaction, which is not final yet")
+        raise OutcomeUnknown(f"nonce {nonce} was used by another transaction, which is not final yet", hint=_AGAIN_HINT)
 
-    def _conclude(self, key: str, receipt: Receipt) -> None:
-        self._outbox.conclude(self._name, key, "mined" if receipt.ok else "dead")
+    def _conclude(self, key: str, receipt: Receipt) -> Receipt:
+        """The receipt again, its intent closed where it is final. What was included and reverted is no answer before."""
+        if self._is_final(receipt):
+            self._outbox.conclude(self._name, key, "mined" if receipt.ok else "dead")
+        elif not receipt.ok:
+            raise OutcomeUnknown(f"transaction {receipt.hash} was included and reverted, which is not final yet",
+                                 hint=_AGAIN_HINT)
+        return receipt
+
+    def _is_final(self, receipt: Receipt) -> bool:
+        """Asked once a second at most. What a node does not say counts as no: whoever comes next asks again."""
+        if self._policy.depth and receipt.block > self._final and time.monotonic() >= self._asked_final + 1:
+            self._asked_final = time.monotonic()
+            with contextlib.suppress(Transient, Refused):
+                self._final = max(self._final, self._rpc.final(self._policy.depth))
+        return self._policy.depth == 0 or receipt.block <= self._final
 
     def _must_be_ok(self, receipt: Receipt, to: str, data: bytes, value: int) -> Receipt:
         if receipt.ok:
@@ -187,8 +226,12 @@ class Sender:
         if (owned := self._rpc.balance(me)) < gas * bid.most + value:
             raise NoFunds(f"{me} has {_coin(owned)}, this transaction may cost {_coin(gas * bid.most + value)}",
                           hint=_GAS_HINT)
-        nonce = max(self._rpc.nonce(me, "pending"), self._next_nonce)
-        return self._transaction(nonce, to, data, value, gas, bid)
+        return self._transaction(self._free_nonce(), to, data, value, gas, bid)
+
+    def _free_nonce(self) -> int:
+        """After all that the chain knows of, and all of ours that it may not know of: nodes lag, and nodes differ."""
+        ours = (attempt.nonce + 1 for _, attempt in self._outbox.pending(self._name))
+        return max(self._rpc.nonce(self._wallet.address, "pending"), self._next_nonce, *ours)
 
     def _transaction(self, nonce: int, to: str, data: bytes, value: int, gas: int, bid: Fees) -> dict[str, Any]:
         from eth_utils.address import to_checksum_address
@@ -207,15 +250,15 @@ class Sender:
             bid, base = fees.today(self._rpc, self._policy)
         except Transient:
             return attempt               # too dear, or nobody there: the old bytes are all there is
-        hopeless = fees.hopeless(_bid_of(attempt), bid, base, self._policy)
+        hopeless = fees.hopeless(bid_of(attempt.raw), bid, base, self._policy)
         return self._outbid(key, attempt, bid) if hopeless else attempt
 
     def _outbid(self, key: str, attempt: Attempt, bid: Fees) -> Attempt:
         """The same call on the same nonce for more, kept before it is sent. Above the user's ceiling: as it was."""
-        higher = fees.outbid(_bid_of(attempt), bid)
+        higher = fees.outbid(bid_of(attempt.raw), bid)
         if self._policy.most is not None and higher.most > self._policy.most:
             return attempt
-        signed = self._sign({**_fields_of(attempt), "maxFeePerGas": higher.most, "maxPriorityFeePerGas": higher.tip})
+        signed = self._sign({**fields_of(attempt.raw), "maxFeePerGas": higher.most, "maxPriorityFeePerGas": higher.tip})
         self._outbox.keep(self._name, key, signed)
         return signed
 
@@ -225,29 +268,16 @@ def with_margin(gas: int) -> int:
     return gas * 5 // 4 + 5_000
 
 
-def _by_key(pending: Sequence[tuple[str, Attempt]]) -> Iterator[tuple[str, list[Attempt]]]:
-    """Open attempts by intent; one intent's attempts share a nonce, so they stand together."""
-    for key, rows in groupby(pending, key=lambda row: row[0]):
-        yield key, [attempt for _, attempt in rows]
+def _by_key(pending: Sequence[tuple[str, Attempt]]) -> dict[str, list[Attempt]]:
+    """Open attempts by intent, the one with the lowest nonce first."""
+    found: dict[str, list[Attempt]] = {}
+    for key, attempt in pending:
+        found.setdefault(key, []).append(attempt)
+    return found
 
 
 def _numbered(stem: str) -> Iterator[str]:
     return (f"{stem}:{number}" for number in count())
-
-
-def _fields_of(attempt: Attempt) -> dict[str, Any]:
-    """A signed transaction's fields, without its signature."""
-    from eth_account.typed_transactions.typed_transaction import TypedTransaction
-    from hexbytes import HexBytes
-
-    fields = TypedTransaction.from_bytes(HexBytes(attempt.raw)).as_dict()
-    wanted = ("chainId", "nonce", "to", "value", "data", "gas", "maxFeePerGas", "maxPriorityFeePerGas")
-    return {name: fields[name] for name in wanted}
-
-
-def _bid_of(attempt: Attempt) -> Fees:
-    fields = _fields_of(attempt)
-    return Fees(fields["maxPriorityFeePerGas"], fields["maxFeePerGas"])
 
 
 def _coin(wei: int) -> str:

@@ -15,14 +15,14 @@ Answer = tuple[int, str, bytes]          # status, content type, body
 
 @contextlib.contextmanager
 def http_server(answer: Callable[[dict[str, Any]], Answer | None]) -> Iterator[str]:
-    """The url of a server that asks `answer` for each JSON-RPC question. None: the connection is cut."""
+    """The url of a server that asks `answer` for each JSON-RPC question, of a batch too. None: the connection is cut."""
 
     class Handler(BaseHTTPRequestHandler):
         wbufsize = -1
 
         def do_POST(self) -> None:
             question = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            found = answer(question)
+            found = _of_all([answer(one) for one in question]) if isinstance(question, list) else answer(question)
             if found is None:
                 self.close_connection = True
                 return
@@ -45,6 +45,14 @@ def http_server(answer: Callable[[dict[str, Any]], Answer | None]) -> Iterator[s
         finally:
             server.shutdown()
             thread.join()
+
+
+def _of_all(answers: list[Answer | None]) -> Answer | None:
+    """The answer to a batch: the first that is none or an error of HTTP, or all bodies together."""
+    bad = next((a for a in answers if a is None or a[0] != 200 or "json" not in a[1]), (0, "", b""))
+    if bad is None or bad[0]:
+        return bad
+    return 200, "application/json", b"[" + b",".join(a[2] for a in answers if a) + b"]"
 
 
 class Wire:

@@ -191,6 +191,7 @@ def test_mined_and_then_forgotten_by_the_chain(world: Lab, outbox: Outbox) -> No
     rental = intent.make(escrow)
     world.rpc("anvil_reorg", 1, [])
     assert world.escrow_read("statusOf", rental.id) == 0
+    assert world.escrow(outbox).view(rental.id).status == "funded"
     again = intent.make(world.escrow(outbox))
     assert (again.id, again.status, intent.paid) == (rental.id, "funded", DEPOSIT)
     assert len(hashes(world, outbox, rental.id)) == 1
