@@ -86,7 +86,7 @@ class Desk:
         """Play money from the lab of this machine. Refused on any other chain."""
         from ..lab.deploy import give
 
-        give(place.rpc, self.settings.state / "lab" / "chain", to, units)
+        give(place.rpc[0], self.settings.state / "lab" / "chain", to, units)
 
     @contextmanager
     def house(self, run: RunId, observer: Observer, person: Person, *, new: bool = False) -> Iterator[House]:

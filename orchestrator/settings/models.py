@@ -34,6 +34,14 @@ def matching(pattern: re.Pattern[str], words: str) -> AfterValidator:
     return AfterValidator(check)
 
 
+def chain_nodes(value: Any) -> tuple[str, ...]:
+    """One address, or a list of them."""
+    found = tuple(value) if isinstance(value, list) else (value,)
+    if not found or not all(isinstance(one, str) and URL.fullmatch(one) and ".." not in one for one in found):
+        raise ValueError("must be an address like https://node.example, or a list of such")
+    return found
+
+
 def number(value: Any) -> Decimal:
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
         raise ValueError("must be a number")
@@ -189,7 +197,7 @@ class RehearsedRun(Run):
 
 class Open(Strict):
     url: Annotated[str, matching(URL, "an address like https://market.example")]
-    rpc: Annotated[str, matching(URL, "an address like https://node.example")]
+    rpc: Annotated[tuple[str, ...], BeforeValidator(chain_nodes)]
     escrow: Annotated[str, matching(ADDRESS, "an address, 0x and 40 hex digits")] | None = None
     token: Annotated[str, matching(ADDRESS, "an address, 0x and 40 hex digits")] | None = None
     chain_id: int = Field(ge=1)

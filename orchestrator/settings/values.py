@@ -50,7 +50,7 @@ class OpenMarket:
     this version's escrow is deployed everywhere."""
 
     url: str
-    rpc: str
+    rpc: tuple[str, ...]                 # nodes of the chain, the preferred one first
     escrow: str
     token: str
     chain_id: int

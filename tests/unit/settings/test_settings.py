@@ -26,7 +26,7 @@ contact_seconds: 30
 """)
     settings = load_settings(tmp_path)
     assert settings.hub == "http://127.0.0.1:9000" and settings.policy == Policy(operator_can_read=True)
-    assert settings.open == OpenMarket("http://127.0.0.1:9001", "http://127.0.0.1:9002", ADDRESS, ADDRESS, 31337,
+    assert settings.open == OpenMarket("http://127.0.0.1:9001", ("http://127.0.0.1:9002",), ADDRESS, ADDRESS, 31337,
                                        tmp_path / "wallet.json")
     assert (settings.contact_seconds, settings.silence_seconds) == (30, 43_200)
 
@@ -43,6 +43,17 @@ def test_told(tmp_path: Path, text: str, told: str) -> None:
     with pytest.raises(BadInput) as caught:
         load_settings(tmp_path)
     assert str(caught.value).startswith(told)
+
+
+def test_several_nodes_of_the_chain(tmp_path: Path) -> None:
+    page = "open: {{url: 'https://market.example', chain_id: 137, rpc: {}}}"
+    (tmp_path / "settings.yaml").write_text(page.format("[https://a.example/key, https://b.example]"))
+    at = load_settings(tmp_path).open
+    assert at is not None and at.rpc == ("https://a.example/key", "https://b.example")
+    for wrong in ("[]", "7", "[https://a.example, 7]", "[[https://a.example]]", "[ftp://a.example]"):
+        (tmp_path / "settings.yaml").write_text(page.format(wrong))
+        with pytest.raises(BadInput, match=r"open\.rpc: must be an address like https://node.example, or a list of such"):
+            load_settings(tmp_path)
 
 
 def test_the_state_directory_is_for_its_owner_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
