@@ -16,9 +16,9 @@ from ..domain.escrow import EscrowFacts, Quote, Ready, Rental
 from ..domain.lease import Access
 from ..domain.money import POL, Money
 from ..domain.names import LeaseKey
-from ..errors import NoFunds, NothingMade, OfferGone, OutcomeUnknown, Refused, Unreachable
+from ..errors import NothingMade, OfferGone, OutcomeUnknown, Refused, Unreachable
 from ..second_row import Outbox
-from . import checks, codecheck, contracts, fees, typed, views
+from . import checks, codecheck, contracts, fees, preflight, typed, views
 from .networks import Limit
 from .refusals import RentalExists, TooLate, WrongState
 from .rpc import Contract, Rpc
@@ -214,12 +214,7 @@ class ChainEscrow:
 
     def _allow(self, rental_id: str, amount: int) -> None:
         """Let the escrow take exactly this, in our turn, so that nobody of ours takes it for something else."""
-        owned, allowed = self._token.read("balanceOf", self.account), self._token.read(
-            "allowance", self.account, self._expected.escrow)
-        if owned < amount:
-            raise NoFunds(f"{self.account} has {_usdc(owned)}, {_usdc(amount)} are needed",
-                          hint="send it some USDC, the native one of this chain")
-        if allowed < amount:
+        if preflight.deposit(self._rpc, self._expected, self._policy, self.account, amount) < amount:
             data = self._token.encode("approve", self._expected.escrow, amount)
             self._sender.send(self._sender.fresh_key(f"approve:{rental_id}"), self._expected.token, data)
 
@@ -299,7 +294,3 @@ def _event_topic(name: str) -> str:
 
     entry: Any = next(e for e in contracts.load("RentalEscrow").abi if e["type"] == "event" and e["name"] == name)
     return "0x" + bytes(event_abi_to_log_topic(entry)).hex()
-
-
-def _usdc(units: int) -> str:
-    return f"{units / 10**6:.6f} USDC"

@@ -33,7 +33,7 @@ def refusal(data: str, text: str) -> NothingMade:
     if found is not None:
         name, values = found
         kind, words = _WORDS[name]
-        return kind(words(*values))
+        return kind(words(*values), hint=_ADVICE.get(name))
     return _by_text(text)
 
 
@@ -107,4 +107,18 @@ _WORDS: Mapping[str, tuple[type[NothingMade], Callable[..., str]]] = {
     "NoBudget": (NothingMade, lambda who: f"{who} has no open budget"),
     "BadProviders": (NothingMade, lambda: "the providers are not those that the budget was signed for"),
     "NothingToWithdraw": (NothingMade, lambda who: f"the escrow holds nothing for {who}"),
+}
+
+_ADVICE: Mapping[str, str] = {           # where a person can do something about it
+    "NotAllowed": "sealtune wallet show says which wallet this is",
+    "RentalExists": "sealtune escrow open",
+    "WrongState": "somebody moved it in between: sealtune escrow show says how it stands",
+    "TooLate": "sealtune escrow show says how it stands; an expired rental can be ended by anybody",
+    "TooEarly": "the same command again, then",
+    "QuoteSpent": "a fresh quote comes with a new run, or with sealtune resume",
+    "BadSignature": "a fresh quote comes with a new run, or with sealtune resume",
+    "BadSeconds": "another `hours:` in the run file",
+    "AboveMaximum": "raise `budget:` in the run file",
+    "TransferFailed": "sealtune wallet show says whether USDC is paused, or the account blocked",
+    "NothingToWithdraw": "sealtune wallet show",
 }
