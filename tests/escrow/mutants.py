@@ -181,7 +181,7 @@ MUTANTS = (
     _m("no-guard", P, "if (_entered) revert Reentered();", ""),
     _m("guard-stays-shut", P, "_;\n        _entered = false;", "_;"),
     _m("not-listed-last", E, "if (r.renterPlace != last) {", "if (false) {"),
-    _m("providers-list-forgets", E, "if (r.providerPlace != last) {", "if (false) {"),
+    _m("providers-list-forgets", E, "if (r.providerPlace != last) {", "if (r.providerPlace > last) {"),
     _m("place-not-moved", E, "_records[rentalId(r.renter, key)].renterPlace = r.renterPlace;", ""),
     _m("providers-place-not-moved", E, "_records[id].providerPlace = r.providerPlace;", ""),
     _m("outcome-not-written", E, "r.closedBy = by;", ""),
