@@ -1,9 +1,14 @@
 """`sealtune lab up | down | status`: the chain, provider, node and model hub on this machine."""
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import typer
 
-from .options import JSON
+from .options import JSON, YES
+
+if TYPE_CHECKING:
+    from .desk import Desk
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The lab on this machine.")
 
@@ -23,17 +28,33 @@ def up(json: bool = JSON) -> None:
 
 
 @app.command("down")
-def down(json: bool = JSON) -> None:
+def down(yes: bool = YES, json: bool = JSON) -> None:
     """Stop the lab and everything in it; its chain and its public files stay."""
+    from ..errors import Refused
     from ..lab import up as lab
     from .desk import Desk
     from .render import show_json
 
-    was = lab.down(Desk.open().settings.state)
+    desk = Desk.open()
+    if not (yes or may_stop(desk)):
+        raise Refused("the lab was left as it is", hint="sealtune rentals")
+    was = lab.down(desk.settings.state)
     if json:
         show_json({"stopped": was})
     else:
         typer.echo("stopped" if was else "no lab was running")
+
+
+def may_stop(desk: Desk) -> bool:
+    """A training that goes on in the lab is lost with its node: asked about."""
+    from .desk import ask, note
+    from .leftovers import known_here
+
+    at_work = [left for left in known_here(desk) if left.lease and left.lease.market == "lab"
+               and left.state in ("in use", "detached", "paused")]
+    for left in at_work:
+        note(f"{left.run} is {left.state} in the lab: its work on the node is lost when the lab stops")
+    return not at_work or ask("stop it? [y/N] ").lower() in ("y", "yes")
 
 
 @app.command("status")

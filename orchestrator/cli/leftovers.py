@@ -10,14 +10,15 @@ from ..errors import BadInput, Refused
 from ..house import House
 from ..ports import Market
 from ..sweep import Leftover, survey
-from .desk import Desk
+from .desk import Desk, note
 from .person import Terminal
 from .screen import screen
 
 
-def leftovers(desk: Desk) -> Iterator[Leftover]:
-    """Journals first, then what the markets show. Unreachable at the end when a market could not be asked."""
-    return survey(markets(desk), wiring.journals(desk.settings), wiring.clock(), desk.settings.contact_seconds)
+def leftovers(desk: Desk, start: bool = True) -> Iterator[Leftover]:
+    """Journals first, then what the markets show. Unreachable at the end when a market could not be asked. `start`: a
+    lab that is stopped is brought up, so that what is left over in it can be ended; otherwise it is only said."""
+    return survey(markets(desk, start), wiring.journals(desk.settings), wiring.clock(), desk.settings.contact_seconds)
 
 
 def known_here(desk: Desk) -> Iterator[Leftover]:
@@ -25,14 +26,16 @@ def known_here(desk: Desk) -> Iterator[Leftover]:
     return survey([], wiring.journals(desk.settings), wiring.clock(), desk.settings.contact_seconds)
 
 
-def markets(desk: Desk) -> list[Callable[[], Market]]:
+def markets(desk: Desk, start: bool = True) -> list[Callable[[], Market]]:
     """The open market of the settings and the lab of this machine, whichever exist; nothing is asked yet."""
-    from ..lab.up import exists
+    from ..lab.up import exists, running
 
     found: list[Callable[[], Market]] = []
     if at := wiring.open_place(desk.settings):
         found.append(lambda: desk.market(at, None))
-    if exists(desk.settings.state):
+    if not start and exists(desk.settings.state) and running(desk.settings.state) is None:
+        note("the lab is stopped; what it knows is not asked: sealtune lab up")
+    elif exists(desk.settings.state):
         found.append(lambda: desk.market(desk.lab(), None))
     return found
 

@@ -19,7 +19,9 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from ..domain.document import Json, canonical, decode, encode
+from .. import __version__
+from ..chain import contracts
+from ..domain.document import Json, canonical, decode, encode, sha256
 from ..domain.escrow import EscrowFacts
 from ..wiring import Place
 from . import chain, deploy, model, node, processes, sandbox
@@ -50,6 +52,7 @@ class Lab:
     money: LabMoney
     hub_pid: int
     provider_pid: int
+    release: str = ""                    # of the tool that started it, with the escrow that it deploys
 
 
 def place(lab: Lab) -> Place:
@@ -79,8 +82,11 @@ def running(state: Path) -> Lab | None:
 def up(state: Path, say: Say) -> Lab:
     """Start what does not run. Refused with a hint when a part cannot be had on this machine."""
     with _alone(state):
-        if lab := running(state):
+        lab = running(state)
+        if lab and lab.release == _release():
             return lab
+        if lab:
+            say("the lab that runs here is of another release: it is started anew, and what was rented in it is over")
         _stop(state)                     # a part that survived belongs to a lab that is no more
         folder = state / "lab"
         try:
@@ -109,6 +115,11 @@ def public(lab: Lab) -> dict[str, Json]:
     return {name: value for name, value in asdict(lab).items() if not name.endswith("_pid")}
 
 
+def _release() -> str:
+    """What a lab must have been started by to be of use: its parts talk to each other in our words."""
+    return f"{__version__} {sha256(contracts.load('RentalEscrow').bytecode)}"
+
+
 # ---- parts -------------------------------------------------------------------------------------------------
 
 
@@ -128,7 +139,7 @@ def _start(folder: Path, ports: Mapping[str, int], say: Say) -> Lab:
     url = f"http://127.0.0.1:{ports['provider']}"
     provider = _serve(PROVIDER, [str(config)], folder / "provider.log", f"{url}/v1/info")
     return Lab(str(folder), ledger.url, ledger.kind, url, f"http://127.0.0.1:{ports['hub']}", machine.host, machine.port,
-               machine.user, machine.kind, machine.home, money, hub, provider)
+               machine.user, machine.kind, machine.home, money, hub, provider, _release())
 
 
 def _serve(module: str, arguments: list[str], log: Path, url: str) -> int:

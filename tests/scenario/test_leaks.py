@@ -43,9 +43,10 @@ def test_a_killed_controller_leaks_and_the_leak_is_ended(lab: Lab, laptop: Lapto
     (one,) = rentals(laptop)
     assert (one["run"], one["per_hour"], one["lease"]) == (run, PER_HOUR, rental.id)
     assert {"lease", "deposit", "data", "process"} <= set(one["owed"])  # type: ignore[call-overload]
+    assert one["deposit"] == str(rental.deposit) and 0 < int(str(one["cost_so_far"])) < rental.deposit
     told = laptop.sealtune("rentals")
     assert "leaked" in told.out
-    assert "0.45 USDC per hour" in told.out
+    assert "0.45 USDC per hour" in told.out and "so far of 0.45 USDC" in told.out
     assert "sealtune end --leaked" in told.err
 
     assert laptop.sealtune("end", "--leaked", "--yes", "--json").tree == {"ended": [{"run": run, "error": None}]}
@@ -87,7 +88,7 @@ def test_two_resumes_at_once_and_an_end_in_use(lab: Lab, laptop: Laptop) -> None
     assert laptop.sealtune("end", "--leaked", "--yes", "--json").tree == {"ended": []}
     logs = laptop.begin("logs", "-f", run)
     assert first.ended(0).tree["verdict"] == "verified"
-    assert "phase done" in logs.ended(0).out
+    assert "phase      done" in logs.ended(0).out
 
 
 def test_ctrl_c_stops_and_gives_everything_back(lab: Lab, laptop: Laptop) -> None:
@@ -147,6 +148,8 @@ def test_a_detached_run_is_healthy_and_resumed(lab: Lab, laptop: Laptop) -> None
     assert "0.45 USDC per hour" in done.err
     assert f"sealtune resume {run}" in done.err
     assert "deposit 0.45 USDC, not settled yet" in done.out and "the node goes on" in done.out
+    stopping = laptop.sealtune("lab", "down", code=1).err
+    assert f"{run} is detached in the lab: its work on the node is lost" in stopping and "--yes" in stopping
     asked = laptop.sealtune("end", run, code=1).err
     assert f"{run} is detached: ending it loses its work on the node" in asked and "--yes" in asked
     laptop.set(contact_seconds=1)        # its contact is long overdue now, and yet it is not leaked

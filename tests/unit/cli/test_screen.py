@@ -76,6 +76,6 @@ def test_the_hardware_is_named_or_its_absence(gpu: str, line: str) -> None:
 def test_rentals_speak_of_a_server() -> None:
     left = Leftover(RunId("mine-1"), "lease-1", "leaked", lease("ssh"), tuple(
         Owed("lease-1", what, Deed("lease-1", "open"), True) for what in ("lease", "deposit", "data", "keeper")))
-    told = line(row(left))
+    told = line(row(left, 0))
     assert "your own server" in told and told.endswith("to be wiped: data, keeper")
     assert "deposit" not in told and "USDC" not in told

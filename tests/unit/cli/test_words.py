@@ -30,6 +30,15 @@ def test_with_json_there_is_one_object_also_for_an_error(tmp_path: Path, words: 
     assert not list(tmp_path.rglob("runs/*")), "a name that was mistyped left something behind"
 
 
+def test_a_look_at_rentals_starts_nothing(tmp_path: Path) -> None:
+    (tmp_path / "lab").mkdir()
+    (tmp_path / "lab" / "lab.json").write_text("{}")
+    done = subprocess.run([sys.executable, "-m", "orchestrator", "rentals", "--json"], capture_output=True, text=True,
+                          check=True, env={"SEALTUNE_HOME": str(tmp_path), "PATH": "/usr/bin:/bin"})
+    assert json.loads(done.stdout) == {"rentals": [], "error": None} and "the lab is stopped" in done.stderr
+    assert not (tmp_path / "lab" / "chain").exists()
+
+
 @pytest.mark.parametrize(("seconds", "text"), [(60, "1 minute"), (360, "6 minutes"), (3600, "1 hour"), (9000, "2.5 hours")])
 def test_time_in_words(seconds: int, text: str) -> None:
     assert lasting(seconds) == text
