@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from ..domain.escrow import Rental
-from ..errors import NoFunds, NothingMade, OutcomeUnknown, Refused, SealtuneError, Transient, Unreachable
+from ..errors import NoFunds, NothingMade, OutcomeUnknown, Refused, SealtuneError, Transient
 from . import contracts, fees
 from .escrow import ChainEscrow, closing_call
 from .rpc import Receipt, Rpc
@@ -68,15 +68,15 @@ class BulkSender(Sender):
         if not calls:
             return []
         me = self._wallet.address
-        answers = self._rpc.batch([("eth_estimateGas", [_raw(me, call), "pending"]) for call in calls])
+        answers = self._rpc.gas_for_each(me, [(call.to, call.data) for call in calls])
         bid, _ = fees.today(self._rpc, self._policy)
         left, nonce = self._rpc.balance(me), self._free_nonce()
         found: list[tuple[Call, Signed | SealtuneError]] = []
         for call, answer in zip(calls, answers, strict=True):
-            if not isinstance(answer, str):
-                found.append((call, answer if isinstance(answer, SealtuneError) else Unreachable("no estimate of gas")))
+            if isinstance(answer, SealtuneError):
+                found.append((call, answer))
                 continue
-            gas = with_margin(int(answer, 16))
+            gas = with_margin(answer)
             if left < gas * bid.most:
                 found.append((call, NoFunds(f"{me} cannot pay the gas of this one any more",
                                             hint="send it some of the chain's own coin, then again")))
@@ -159,7 +159,3 @@ def _why(outcome: Outcome | None) -> SealtuneError:
     if isinstance(outcome, SealtuneError):
         return outcome
     return Transient("the chain does not show it closed yet", hint="the same command again")
-
-
-def _raw(sender: str, call: Call) -> Mapping[str, str]:
-    return {"from": sender, "to": call.to, "data": "0x" + call.data.hex()}

@@ -9,6 +9,7 @@ from ..errors import Transient
 from .rpc import Rpc
 
 GWEI = 10**9
+MOST_TIPS = 20                           # times the usual one: more is paid to nobody, whatever a node calls usual
 POLYGON, LAB = (137, 80002), 31337
 
 
@@ -40,7 +41,7 @@ def policy_for(chain_id: int, most: int | None = None) -> Policy:
 def today(rpc: Rpc, policy: Policy) -> tuple[Fees, int]:
     """(the bid for now, the next block's base fee). Transient where the chain is dearer than the user's ceiling."""
     base, tips = rpc.tips(10)
-    tip = max(policy.usual_tip, int(statistics.median(tips)) if tips else 0)
+    tip = max(policy.usual_tip, min(int(statistics.median(tips)) if tips else 0, MOST_TIPS * policy.usual_tip))
     if policy.most is None or 2 * base + tip <= policy.most:
         return Fees(tip, 2 * base + tip), base
     if base + policy.least_tip > policy.most:

@@ -15,13 +15,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..domain.text import clean
-from ..errors import NoFunds, OutcomeUnknown, Refused, Unreachable
+from ..errors import NoFunds, OutcomeUnknown, Refused, SealtuneError, Unreachable
 from . import nodes
 from .address import SETTINGS_HINT, checked, names
 from .refusals import refusal
 
 if TYPE_CHECKING:
     from web3 import Web3
+
+# No transaction of ours takes less or more, whatever a node says; one that was signed with such figures would be in the way
+# of all later ones, and never be mined.
+MOST_NONCES, MOST_GAS, LEAST_GAS = 2**40, 2**24, 21_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +86,10 @@ class Rpc:
     def nonce(self, address: str, at: int | str = "latest") -> int:
         """Transactions of this account up to a block; "pending" counts those that wait as well."""
         with self._border():
-            return int(self._web3.eth.get_transaction_count(_checksum(address), at))  # type: ignore[arg-type]
+            count = int(self._web3.eth.get_transaction_count(_checksum(address), at))  # type: ignore[arg-type]
+            if not 0 <= count < MOST_NONCES:
+                raise ValueError(count)
+            return count
 
     def receipt(self, hash: str) -> Receipt | None:
         from web3.exceptions import TransactionNotFound
@@ -127,7 +134,22 @@ class Rpc:
         """Gas that a call would need in the next block. What the contract says no to is raised as refusals.py says."""
         with self._border():
             call: Any = {"from": _checksum(sender), "to": _checksum(to), "data": data, "value": value}
-            return int(self._web3.eth.estimate_gas(call, "pending"))
+            return _possible_gas(int(self._web3.eth.estimate_gas(call, "pending")), data)
+
+    def gas_for_each(self, sender: str, calls: Sequence[tuple[str, bytes]]) -> Sequence[int | SealtuneError]:
+        """The same for many calls (to, data) in one request, or what stands against each."""
+        found = self.batch([("eth_estimateGas", [{"from": sender, "to": to, "data": "0x" + data.hex()}, "pending"])
+                            for to, data in calls])
+        return [self._gas_or_error(one, data) for one, (_, data) in zip(found, calls, strict=True)]
+
+    def _gas_or_error(self, answer: Any, data: bytes) -> int | SealtuneError:
+        if isinstance(answer, SealtuneError):
+            return answer
+        try:
+            with self._border():
+                return _possible_gas(int(answer, 16), data)
+        except Unreachable as odd:
+            return odd
 
     def batch(self, questions: Sequence[tuple[str, Sequence[Any]]]) -> Sequence[Any]:
         """Reads in one request: each raw answer of JSON-RPC, or the error in its place. Asked one by one where the node
@@ -235,6 +257,13 @@ def _receipt(hash: str, raw: Any) -> Receipt | None:
         return None
     return Receipt(hash, int(raw["blockNumber"], 16), int(raw["status"], 16) == 1,
                    int(raw["gasUsed"], 16), int(raw["effectiveGasPrice"], 16))
+
+
+def _possible_gas(gas: int, data: bytes) -> int:
+    """ValueError for what not even its data costs (EIP-7623), or no transaction may cost (EIP-7825)."""
+    if not LEAST_GAS + 10 * (4 * len(data) - 3 * data.count(0)) <= gas <= MOST_GAS:
+        raise ValueError(gas)
+    return gas
 
 
 def _said(text: object) -> str:

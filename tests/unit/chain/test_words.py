@@ -66,6 +66,8 @@ def test_polygon_is_never_bid_below_its_floor() -> None:
     assert bid == Fees(30 * GWEI, 230 * GWEI)
     bid, _ = fees.today(Node(100 * GWEI, [80 * GWEI, 60 * GWEI]), policy_for(80002))  # type: ignore[arg-type]
     assert bid == Fees(70 * GWEI, 270 * GWEI)
+    bid, _ = fees.today(Node(100 * GWEI, [10**9 * GWEI]), policy_for(137))  # type: ignore[arg-type]
+    assert bid == Fees(600 * GWEI, 800 * GWEI)           # whatever a node says that others pay
 
 
 def test_the_users_ceiling_holds() -> None:
