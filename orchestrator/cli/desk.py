@@ -94,7 +94,7 @@ class Desk:
         run_file = wiring.run_file_of(self.settings, run)
         at = self.place(run_file)
         found = self.market(at, run_file, None if new else run)
-        with wiring.opened(self.settings, run, run_file, found, at.hub, observer, person, new=new) as house:
+        with wiring.opened(self.settings, run, run_file, found, at, observer, person, new=new) as house:
             yield house
 
     def vouch(self, question: str) -> bool:

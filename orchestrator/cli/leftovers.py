@@ -71,7 +71,7 @@ def _on_market(desk: Desk, run: RunId, market: str, *, new: bool) -> Iterator[Ho
     place = desk.lab() if market == "lab" else wiring.open_place(desk.settings)
     if place is None:
         raise Refused(f"market {market} is not set up here", hint="add it to settings.yaml")
-    with wiring.opened(desk.settings, run, None, desk.market(place, None), place.hub, screen(), quiet(),
+    with wiring.opened(desk.settings, run, None, desk.market(place, None), place, screen(), quiet(),
                        new=new) as house:
         yield house
 

@@ -66,7 +66,9 @@ class Lines:
 
 def must_be_a_file(path: Path) -> None:
     if not stat.S_ISREG(path.stat().st_mode):
-        raise BadInput(f"{path}: a dataset is one file of JSON lines, this is not a file")
+        kind = "a folder" if path.is_dir() else "no ordinary file"
+        raise BadInput(f"{path}: a dataset is one file of JSON lines, this is {kind}",
+                       hint="name the file itself in `dataset:` of the run file")
 
 
 def parse(number: int, line: bytes) -> dict[str, Any]:

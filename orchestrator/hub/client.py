@@ -4,6 +4,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -23,10 +24,10 @@ READ = (CONFIG, "tokenizer_config.json")         # whose words are judged; of th
 
 class HubClient:
     """`endpoint`: the hub's address. A token helps against the hub's limits; no node ever sees it, so a model that
-    only a token opens is refused."""
+    only a token opens is refused. `models`: all that a small hub has, to be named to who looks for another."""
 
-    def __init__(self, endpoint: str, token: str | None = None) -> None:
-        self._web = Web(endpoint, token)
+    def __init__(self, endpoint: str, token: str | None = None, models: Sequence[str] = ()) -> None:
+        self._web, self._models = Web(endpoint, token), models
 
     def resolve(self, model: str, revision: str) -> BaseModel:
         """Read only: repo and revision to a commit and a table of file digests (name, sha256 hex), sorted by name.
@@ -70,7 +71,8 @@ class HubClient:
         if answer.code == "RevisionNotFound":
             return BadInput(f"{model} has no revision {revision}", hint="name a branch, a tag or a commit of it")
         if answer.status in (401, 403, 404):             # a hub says 401 for what it does not know
-            return BadInput(f"{model} is not on the hub, or not open to all", hint="check the spelling of `model:`")
+            only = f"; this hub has only {', '.join(self._models)}" if self._models else ""
+            return BadInput(f"{model} is not on the hub, or not open to all", hint=f"check the spelling of `model:`{only}")
         return BadInput(f"the hub refuses {model} at {revision}: status {answer.status}")
 
     def _gated(self, model: str) -> BadInput:

@@ -5,7 +5,7 @@ import time
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from ..errors import BadInput, Unreachable
+from ..errors import BadInput, Refused, Unreachable
 
 if TYPE_CHECKING:
     import httpx
@@ -34,7 +34,7 @@ class Web:
         self._headers = {"authorization": f"Bearer {token}"} if token else {}
 
     def get(self, path: str, most: int) -> bytes:
-        """The body of `path`, at most `most` bytes. Answer: any status but 200. Unreachable; BadInput: too large."""
+        """The body of `path`, at most `most` bytes. Answer: any status but 200. Unreachable; Refused: too large."""
         import httpx
         try:
             with httpx.Client(timeout=10, follow_redirects=True, max_redirects=5, trust_env=not self._local,
@@ -60,7 +60,8 @@ def _read(response: httpx.Response, most: int, path: str) -> bytes:
     for piece in response.iter_bytes():
         body += piece
         if len(body) > most:
-            raise BadInput(f"hub: {path.rsplit('/', 1)[-1][:80]} is larger than {most} bytes")
+            raise Refused(f"the hub's {path.rsplit('/', 1)[-1][:80]} is larger than {most} bytes, which none should be",
+                          hint="choose another model, or check `hub:` in settings.yaml")
         if time.monotonic() > give_up:
             raise Unreachable(f"hub: no whole answer within {SECONDS} s")
     return bytes(body)

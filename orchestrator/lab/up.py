@@ -59,7 +59,8 @@ def place(lab: Lab) -> Place:
     """What the wiring needs to rent here."""
     money = lab.money
     facts = EscrowFacts(money.chain_id, money.escrow, money.token)
-    return Place("lab", lab.hub_url, lab.provider_url, (lab.chain_url,), facts, key=Path(money.renter_key), keep=KEEP)
+    return Place("lab", lab.hub_url, (MODEL,), lab.provider_url, (lab.chain_url,), facts, key=Path(money.renter_key),
+                 keep=KEEP)
 
 
 def exists(state: Path) -> bool:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -100,7 +101,10 @@ def test_files_that_are_no_dataset(datasets: Datasets, tmp_path: Path, content: 
 
 def test_no_file(datasets: Datasets, tmp_path: Path) -> None:
     assert "no such file" in str(refused(datasets, tmp_path / "none.jsonl"))
-    assert "not a file" in str(refused(datasets, tmp_path))
+    folder = refused(datasets, tmp_path)
+    assert "this is a folder" in str(folder) and "name the file itself" in (folder.hint or "")
+    os.mkfifo(tmp_path / "pipe")
+    assert "this is no ordinary file" in str(refused(datasets, tmp_path / "pipe"))
 
 
 def test_a_line_over_the_limit_is_passed_in_pieces(datasets: Datasets, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from orchestrator import ports
-from orchestrator.errors import BadInput, Unreachable
+from orchestrator.errors import BadInput, Refused, Unreachable
 from orchestrator.hub import HubClient
 from orchestrator.lab.hub import app
 from tests.fakes.serve import served
@@ -282,8 +282,9 @@ def test_files_that_are_not_those_of_the_listing() -> None:
 def test_a_file_without_end() -> None:
     odd = Odd()
     odd.body = bytes(17 * 2**20)
-    with pytest.raises(BadInput, match="is larger than"):
+    with pytest.raises(Refused, match="is larger than") as raised:
         odd.resolve()
+    assert not isinstance(raised.value, BadInput), "the hub is at fault, not what the person wrote"
 
 
 def test_endless_redirects() -> None:

@@ -50,7 +50,7 @@ WRITTEN: list[tuple[str, Page, int, str]] = [
     ("wrong engine", page(engine="tlr", knobs={}), 2, r"engine: must be one of.*\n.*did you mean `trl`"),
     ("money as a number", page(budget=8), 2, r"budget: must be text with its currency"),
     ("no budget", page(budget=None), 2, r"budget is missing\n.*add a line"),
-    ("unknown model", page(model="sealtune-lab/none"), 2, r"sealtune-lab/none is not on the hub.*\n.*check the spelling"),
+    ("unknown model", page(model="sealtune-lab/none"), 2, r"sealtune-lab/none is not on the hub.*\n.*has only sealtune-lab/tiny-llama"),
     ("unknown revision", page(revision="nope"), 2, r"has no revision nope\n.*hint: name a branch"),
     ("missing dataset", page(dataset="gone.jsonl"), 2, r"gone\.jsonl: no such file.*\n.*hint: "),
     ("broken line", rows(b'{"messages": [\n', ROW), 2, r"own\.jsonl:4: not JSON.*\n.*hint: "),
