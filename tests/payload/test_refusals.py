@@ -37,7 +37,8 @@ def refused(outcome: Outcome, kind: str, shop: Workshop) -> None:
 
 @pytest.mark.parametrize("word", ["train", "rehearse"])
 @pytest.mark.parametrize(("key", "kind"), [
-    (STRANGER, "WrongKey"), (b"", "BadKey"), (b"AGE-SECRET-KEY-1XYZ\n", "BadKey"), (b"\xff" * 9000, "BadKey")])
+    (STRANGER, "WrongKey"), (b"", "BadKey"), (b"AGE-SECRET-KEY-1XYZ\n", "BadKey"), (b"\xff" * 9000, "BadKey")],
+    ids=["another's", "none", "no key", "not text"])
 def test_a_wrong_key(workshop: Make, base: Path, word: str, key: bytes, kind: str) -> None:
     shop = prepared(workshop, base)
     began = time.monotonic()
