@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,8 @@ from orchestrator.errors import __doc__ as tree
 from orchestrator.lab import task
 from orchestrator.settings import load_settings
 from orchestrator.settings.values import MOST_DEPOSIT
-from tests.scenario.lab import ROOT, Lab, Laptop
+from tests.payload.environment import training_python
+from tests.scenario.lab import ROOT, Finished, Lab, Laptop
 
 pytestmark = pytest.mark.journey
 README = (ROOT / "README.md").read_text()
@@ -38,6 +40,16 @@ def test_the_examples_do_what_they_say(lab: Lab, laptop: Laptop) -> None:
     finally:
         laptop.sealtune("lab", "up")
     assert (work / "adapters" / "visits" / "adapter_model.safetensors").is_file()
+
+
+@pytest.mark.training
+def test_the_adapter_is_used_as_the_page_says(lab: Lab, finished: Finished) -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    base = Path(lab.facts["folder"]) / "hub" / "sealtune-lab" / "tiny-llama"
+    code = code.replace("OWNER/MODEL", str(base)).replace("./adapters/visits", finished.result["adapter"])
+    done = subprocess.run([training_python(), "-I", "-c", code], capture_output=True, text=True, check=True,
+                          env={"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"})
+    assert "tensor(" in done.stdout
 
 
 def test_every_command_stands_in_the_table() -> None:
