@@ -96,10 +96,10 @@ class BulkSender(Sender):
     def _awaited(self, signed: Mapping[str, Signed]) -> dict[str, Outcome]:
         deadline, waiting, outcomes = time.monotonic() + self._wait_s, dict(signed), dict[str, Outcome]()
         while waiting:
-            keys = list(waiting)
-            for key, receipt in zip(keys, self._seen([waiting[k].hash for k in keys]), strict=True):
-                if receipt is not None:
-                    outcomes[key] = self._outcome(key, receipt)
+            seen = self._seen(list(waiting.values()))
+            for key, one in list(waiting.items()):
+                if one.hash in seen:
+                    outcomes[key] = self._outcome(key, seen[one.hash], [one])
                     del waiting[key]
             if waiting and time.monotonic() >= deadline:
                 break
@@ -109,18 +109,18 @@ class BulkSender(Sender):
                                                hint="the same command again sends the same bytes")
                            for key, one in waiting.items()}
 
-    def _outcome(self, key: str, receipt: Receipt) -> Outcome:
+    def _outcome(self, key: str, receipt: Receipt, attempts: Sequence[Signed]) -> Outcome:
         try:
-            self._conclude(key, receipt)
+            self._conclude(key, receipt, attempts)
         except OutcomeUnknown as doubt:
             return doubt
         return receipt if receipt.ok else NothingMade(f"transaction {receipt.hash} reverted")
 
-    def _seen(self, hashes: Sequence[str]) -> Sequence[Receipt | None]:
+    def _seen(self, signed: Sequence[Signed]) -> Mapping[str, Receipt]:
         try:
-            return self._rpc.receipts(hashes)
+            return self._counted(signed)
         except (Transient, Refused):     # a node that does not answer says nothing either way
-            return [None] * len(hashes)
+            return {}
 
 
 @dataclass(frozen=True, slots=True)

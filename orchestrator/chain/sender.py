@@ -6,8 +6,10 @@ when the old one is provably gone: used up by another transaction, deep enough, 
 to sign finishes first what this wallet left unfinished; a transaction behind a gap would wait for ever anyway.
 
 Included is not final: an intent stays open in the outbox until no reorganisation can take its block back, and whoever
-comes next looks whether it is still there. Nobody waits for that, except before something that was included and reverted
-counts as not done. Waits for inclusion, bounded; repeats nothing on its own. The lock of a wallet is held for a whole turn.
+comes next looks whether it is still there. A receipt alone proves neither, since nodes keep receipts of blocks that are
+no more: the account's count of transactions must have passed the nonce as well. Nobody waits for the end of that, except
+before something that was included and reverted counts as not done. Waits for inclusion, bounded; repeats nothing on its
+own. The lock of a wallet is held for a whole turn.
 """
 from __future__ import annotations
 
@@ -51,7 +53,8 @@ class Sender:
         self._chain_id, self._wait_s, self._pause = chain_id, wait_s, pause or threading.Event().wait
         self._name = f"{chain_id}:{wallet.address}"
         self._next_nonce = 0             # a node that lags behind does not make us use one twice
-        self._final, self._asked_final = -1, float("-inf")     # the newest block that was known to be final, and when
+        self._final, self._final_nonce = -1, 0       # the newest block known to be final, our count of transactions there,
+        self._asked_final = float("-inf")            # and when that was asked
 
     @contextlib.contextmanager
     def turn(self, own: str) -> Iterator[None]:
@@ -61,7 +64,7 @@ class Sender:
             pending = _by_key(self._outbox.pending(self._name))
             seen = self._included(pending)
             for key, attempts in pending.items():
-                self._finish_earlier(key, attempts, own, next((seen[a.hash] for a in attempts if a.hash in seen), None))
+                self._finish_earlier(key, attempts, own, seen)
             yield
 
     def unfinished(self, own: str) -> bool:
@@ -119,19 +122,25 @@ class Sender:
 
     def _included(self, pending: Mapping[str, Sequence[Attempt]]) -> Mapping[str, Receipt]:
         """By hash, of all that is open, in one question. An answer that fails says nothing: each is asked for then."""
-        hashes = [a.hash for attempts in pending.values() for a in attempts]
         with contextlib.suppress(Transient, Refused):
-            return {r.hash: r for r in self._rpc.receipts(hashes) if r is not None} if hashes else {}
+            return self._counted([a for attempts in pending.values() for a in attempts])
         return {}
 
-    def _finish_earlier(self, key: str, attempts: Sequence[Attempt], own: str, seen: Receipt | None) -> None:
-        """`seen`: the receipt of one of them, so that its nonce is used and nothing has to be sent. Of another intent it
-        need not be final."""
+    def _counted(self, attempts: Sequence[Attempt]) -> Mapping[str, Receipt]:
+        """Receipts by hash, of those whose nonce the chain counts as used."""
+        found = {r.hash: r for r in self._rpc.receipts([a.hash for a in attempts]) if r is not None} if attempts else {}
+        used = self._rpc.nonce(self._wallet.address) if found else 0
+        return {a.hash: found[a.hash] for a in attempts if a.hash in found and a.nonce < used}
+
+    def _finish_earlier(self, key: str, attempts: Sequence[Attempt], own: str, seen: Mapping[str, Receipt]) -> None:
+        """`seen`: receipts by hash. Where one of these attempts is among them, its nonce is used and nothing has to be
+        sent. Of another intent it need not be final."""
+        receipt = next((seen[a.hash] for a in attempts if a.hash in seen), None)
         try:
-            if seen is None:
+            if receipt is None:
                 self._finish(key, attempts)
-            elif self._is_final(seen) or (own in key and not seen.ok):
-                self._conclude(key, seen)
+            elif own in key or self._is_final(receipt, attempts):
+                self._conclude(key, receipt, attempts)
         except (OutcomeUnknown, Transient, Refused) as doubt:
             if own in key:
                 raise OutcomeUnknown(str(doubt), hint=doubt.hint) from doubt
@@ -145,10 +154,10 @@ class Sender:
         open_ones = [a for a in attempts if a.nonce == attempts[-1].nonce]
         receipt = self._receipt_of(attempts)
         if receipt is not None and (receipt.ok or receipt.hash in {a.hash for a in open_ones}):
-            return self._conclude(key, receipt)
+            return self._conclude(key, receipt, attempts)
         if self._is_gone(open_ones[-1].nonce):
             if (late := self._receipt_of(open_ones)) is not None:
-                return self._conclude(key, late)
+                return self._conclude(key, late, attempts)
             self._outbox.conclude(self._name, key, "dead")
             return None
         return self._see_through(key, [*open_ones[:-1], self._renewed(key, open_ones[-1])])
@@ -167,7 +176,7 @@ class Sender:
         if receipt is None:
             why = f": {problem or silence}" if problem or silence else ""
             raise OutcomeUnknown(f"transaction {newest.hash} was signed but is not in a block yet{why}", hint=_AGAIN_HINT)
-        return self._conclude(key, receipt)
+        return self._conclude(key, receipt, attempts)
 
     def _await(self, attempts: Sequence[Attempt]) -> tuple[Receipt | None, str]:
         """(the receipt of one of them, or what kept us from seeing it). A node that does not answer says nothing."""
@@ -182,8 +191,10 @@ class Sender:
             self._pause(_LOOK_EVERY_S)
 
     def _receipt_of(self, attempts: Sequence[Attempt]) -> Receipt | None:
-        found = [r for a in reversed(attempts) if (r := self._rpc.receipt(a.hash)) is not None]
-        return next((r for r in found if r.ok), found[0] if found else None)
+        found = [(r, a.nonce) for a in reversed(attempts) if (r := self._rpc.receipt(a.hash)) is not None]
+        used = self._rpc.nonce(self._wallet.address) if found else 0
+        counted = [r for r, nonce in found if nonce < used]
+        return next((r for r in counted if r.ok), counted[0] if counted else None)
 
     def _is_gone(self, nonce: int) -> bool:
         """Whether the nonce was used up so long ago that no reorganisation brings it back. Transient: not yet."""
@@ -193,22 +204,24 @@ class Sender:
             return True
         raise OutcomeUnknown(f"nonce {nonce} was used by another transaction, which is not final yet", hint=_AGAIN_HINT)
 
-    def _conclude(self, key: str, receipt: Receipt) -> Receipt:
+    def _conclude(self, key: str, receipt: Receipt, attempts: Sequence[Attempt]) -> Receipt:
         """The receipt again, its intent closed where it is final. What was included and reverted is no answer before."""
-        if self._is_final(receipt):
+        if self._is_final(receipt, attempts):
             self._outbox.conclude(self._name, key, "mined" if receipt.ok else "dead")
         elif not receipt.ok:
             raise OutcomeUnknown(f"transaction {receipt.hash} was included and reverted, which is not final yet",
                                  hint=_AGAIN_HINT)
         return receipt
 
-    def _is_final(self, receipt: Receipt) -> bool:
+    def _is_final(self, receipt: Receipt, attempts: Sequence[Attempt]) -> bool:
         """Asked once a second at most. What a node does not say counts as no: whoever comes next asks again."""
-        if self._policy.depth and receipt.block > self._final and time.monotonic() >= self._asked_final + 1:
+        nonce = next(a.nonce for a in attempts if a.hash == receipt.hash)
+        if self._policy.depth and nonce >= self._final_nonce and time.monotonic() >= self._asked_final + 1:
             self._asked_final = time.monotonic()
             with contextlib.suppress(Transient, Refused):
-                self._final = max(self._final, self._rpc.final(self._policy.depth))
-        return self._policy.depth == 0 or receipt.block <= self._final
+                self._final = self._rpc.final(self._policy.depth)
+                self._final_nonce = self._rpc.nonce(self._wallet.address, self._final)
+        return self._policy.depth == 0 or (receipt.block <= self._final and nonce < self._final_nonce)
 
     def _must_be_ok(self, receipt: Receipt, to: str, data: bytes, value: int) -> Receipt:
         if receipt.ok:

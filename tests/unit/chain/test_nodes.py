@@ -172,9 +172,19 @@ def test_success_that_others_do_not_know_is_not_believed(world: Lab) -> None:
 
 
 def test_one_node_alone_that_lies_about_success(world: Lab) -> None:
+    """A receipt is not believed before the account's count has passed the nonce; nor is a deposit without its rental."""
     deposit, swallowing = Deposit(world), Swallowing(world.url, liar)
     deposit.escrow([world.url])._allow("0x00", DEPOSIT)
     with http_server(swallowing) as url:
+        with pytest.raises(OutcomeUnknown, match="was signed but is not in a block yet"):
+            deposit.make([url], wait_s=0.2)
+
+    def counting_too(question: dict[str, Any], answer: Any) -> Any:
+        if question["method"] == "eth_getTransactionCount":
+            return hex(int(answer, 16) + 1)
+        return liar(question, answer)
+
+    with http_server(Swallowing(world.url, counting_too)) as url:
         for verb in (deposit.make, lambda urls: deposit.escrow(urls).view(deposit.escrow(urls).rental_id(deposit.key))):
             with pytest.raises(OutcomeUnknown, match=r"has the deposit in a block, but does not show rental 0x"):
                 verb([url])
