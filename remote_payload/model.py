@@ -32,19 +32,25 @@ def check_base(base: Path, spec: Spec) -> None:
 def load_base(base: Path, method: str) -> tuple[Any, Any]:
     """(model, tokenizer), the model on the one device there is. Raises BadBase for weights that are not safetensors."""
     import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
     here: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
     try:
         tokenizer = AutoTokenizer.from_pretrained(base, **here)
         if tokenizer.pad_token is None:
             tokenizer.pad_token = tokenizer.eos_token
         model = AutoModelForCausalLM.from_pretrained(
-            base, use_safetensors=True, attn_implementation="sdpa", dtype=number_type(),
+            base, use_safetensors=True, dtype=number_type(),
+            attn_implementation=attention(AutoConfig.from_pretrained(base, **here)),
             device_map={"": 0 if torch.cuda.is_available() else "cpu"},
             quantization_config=_four_bits() if method == "qlora" else None, **here)
     except (OSError, ValueError) as error:
         raise BadBase from error
     return model, tokenizer
+
+
+def attention(config: Any) -> str:
+    """The fast kernel, but for models that cap their attention scores (Gemma 2), which only plain attention can do."""
+    return "eager" if getattr(config, "attn_logit_softcapping", None) else "sdpa"
 
 
 def number_type() -> Any:
