@@ -12,6 +12,14 @@ from orchestrator import __version__
 
 def main() -> int:
     """Exit code of the command line."""
+    try:
+        return start()
+    except KeyboardInterrupt:            # before the command line was there to hear it
+        print("sealtune: interrupted before anything was begun", file=sys.stderr)
+        return 130
+
+
+def start() -> int:
     if sys.argv[1:] == ["--version"]:
         print(f"sealtune {__version__}")
         return 0

@@ -12,6 +12,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -77,14 +78,14 @@ def _digest(lock: Path) -> str:
 
 
 def _make(venv: Path, lock: Path) -> None:
+    _mark(venv, lock).unlink(missing_ok=True)    # first to go and last to come: whatever cuts in, it vouches for a whole
     shutil.rmtree(venv, ignore_errors=True)
     uv = shutil.which("uv")
     _run([uv, "venv", "--quiet", "--python", sys.executable, str(venv)] if uv else [sys.executable, "-m", "venv", str(venv)])
-    _install(venv, lock)
-    _link(venv)
+    _install(venv, lock, _link)
 
 
-def _install(venv: Path, lock: Path) -> None:
+def _install(venv: Path, lock: Path, then: Callable[[Path], None] = lambda venv: None) -> None:
     uv, python = shutil.which("uv"), str(venv / "bin" / "python")
     count = sum("==" in line and not line.startswith((" ", "#")) for line in lock.read_text().splitlines())
     _say(f"setting up {venv.name} with {'uv' if uv else 'pip'}, once: {count} packages of {lock.parent.name}, each checked "
@@ -94,6 +95,7 @@ def _install(venv: Path, lock: Path) -> None:
         _run([uv, "pip", "install", *common, "--compile-bytecode", *_find_links(), "--python", python, "-r", str(lock)])
     else:
         _run([python, "-m", "pip", "install", *common, "--disable-pip-version-check", "-r", str(lock)])
+    then(venv)
     _mark(venv, lock).write_text(_digest(lock))
 
 

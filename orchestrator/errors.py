@@ -139,7 +139,7 @@ class StillOwed(SealtuneError):
     def __init__(self, owed: tuple[Owed, ...], cause: str) -> None:
         names = ", ".join(f"{o.what} of {o.scope}{'' if o.certain else ' (perhaps)'}" for o in owed)
         super().__init__(f"{cause}; still open: {names}", hint="sealtune end --leaked")
-        self.owed = owed
+        self.owed, self.cause = owed, cause
         self.exit_code = 5 if any(o.what in BILLING for o in owed) else EXIT_INCOMPLETE
 
 

@@ -11,6 +11,7 @@ from .answers import Answer, failed, inapplicable, passed, unchecked
 from .case import LeaseCase
 from .closing import AMOUNTS
 from .report import as_list, word
+from .words import given_up
 
 ADOPTED = "rented by another laptop: what lay on its node, and whether its keeper wiped it, nobody here saw"
 
@@ -24,7 +25,7 @@ def was_wiped(lease: LeaseCase) -> Answer:
         return inapplicable("nothing of ours was on the node")
     if answer is None or wipe is None:
         waived = rows.waived("wipe")
-        return unchecked(f"waived: {waived}" if waived else "no wipe is recorded")
+        return unchecked(given_up(waived) if waived else "no wipe is recorded")
     if answer["outcome"] != Outcome.COMPLETE or answer["leftovers"]:
         return failed(f"{answer['outcome']}, {answer['leftovers']} files left")
     if end and end.public["node_gone"] and end.seq < wipe.seq:

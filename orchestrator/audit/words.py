@@ -28,6 +28,20 @@ CONDITIONS = (
 )
 
 
+GIVEN_UP = {
+    "NodeLost": "the node was lost, or would not do it",
+    "LeaveNode": "the node refused to",
+    "Transient": "it never became complete",
+    "Unreachable": "the market did not answer",
+    "HostKeyChanged": "another key answered under the node's address",
+}
+
+
+def given_up(error: str) -> str:
+    """Why a release on the node was given up; `error` is what the log calls it, in this release or another."""
+    return f"given up: {GIVEN_UP.get(error, 'it could not be done')}"
+
+
 def caveats(*ids: str) -> list[dict[str, str]]:
     """These and the constant ones, each once, in the order of the table. An unknown id is left out."""
     wanted = {*ALWAYS, *ids}

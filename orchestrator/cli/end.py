@@ -73,14 +73,16 @@ def end_one(desk: Desk, rental: str, yes: bool) -> Swept:
 
 def may_go(desk: Desk, run: RunId) -> bool:
     """A run that is healthy, or may be gone on with, is asked about before its work is thrown away."""
+    from .. import wiring
     from .desk import ask, note
     from .leftovers import known_here
+    from .rentals import line, row
 
-    for left in known_here(desk):
-        if left.run == run and left.state in ("detached", "paused"):
-            note(f"{run} is {left.state}: ending it loses its work on the node; sealtune resume {run} goes on with it")
-            return ask("end it? [y/N] ").lower() in ("y", "yes")
-    return True
+    healthy = [left for left in known_here(desk) if left.run == run and left.state in ("detached", "paused")]
+    for left in healthy:
+        note(line(row(left, wiring.clock().now())))
+        note(f"{run} is {left.state}: ending it loses its work on the node; sealtune resume {run} goes on with it")
+    return not healthy or ask("end it? [y/N] ").lower() in ("y", "yes")
 
 
 def adopt(yes: bool, unknown_runs: bool, left: Leftover) -> bool:

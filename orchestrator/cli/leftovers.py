@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 from .. import wiring
 from ..domain.names import RunId
@@ -12,7 +12,7 @@ from ..ports import Market
 from ..sweep import Leftover, survey
 from .desk import Desk, note
 from .person import Terminal
-from .screen import screen
+from .screen import Lines, screen
 
 
 def leftovers(desk: Desk, start: bool = True) -> Iterator[Leftover]:
@@ -53,7 +53,7 @@ def house_of(desk: Desk, run: RunId) -> Iterator[House]:
         with _on_market(desk, run, name, new=False) as house:
             yield house
         return
-    with desk.house(run, screen(), quiet()) as house:
+    with shown() as (lines, person), desk.house(run, lines, person) as house:
         yield house
 
 
@@ -71,10 +71,15 @@ def _on_market(desk: Desk, run: RunId, market: str, *, new: bool) -> Iterator[Ho
     place = desk.lab() if market == "lab" else wiring.open_place(desk.settings)
     if place is None:
         raise Refused(f"market {market} is not set up here", hint="add it to settings.yaml")
-    with wiring.opened(desk.settings, run, None, desk.market(place, None), place, screen(), quiet(),
-                       new=new) as house:
+    with shown() as (lines, person), wiring.opened(desk.settings, run, None, desk.market(place, None), place, lines, person,
+                                                   new=new) as house:
         yield house
 
 
-def quiet() -> Terminal:
-    return Terminal(yes=True, understood=True, on_interrupt="stop", exempt=True)
+@contextmanager
+def shown() -> Iterator[tuple[Lines, Terminal]]:
+    """The screen, and a person who only gives back: nothing is confirmed any more."""
+    with closing(screen()) as lines:
+        person = Terminal(yes=True, understood=True, on_interrupt="stop", exempt=True)
+        person.hush = lines.close
+        yield lines, person

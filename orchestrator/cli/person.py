@@ -24,6 +24,7 @@ class Terminal:
         self.hush: Callable[[], None] = lambda: None     # takes a live line away before something is asked
 
     def confirm(self, agreement: Agreement) -> bool:
+        self.hush()
         for line in sheet(agreement):
             note(line)
         must_understand = agreement.stranger and not self._exempt and not self._understood
@@ -46,11 +47,7 @@ class Terminal:
             return self._on_interrupt
         if not sys.stdin.isatty():       # --yes answers for money, not for what an interrupt means
             return "stop"
-        try:
-            answer = ask("[w]ait on, [d]etach and leave it running, or [s]top and give everything back? ")
-        except KeyboardInterrupt:        # at this question it can only mean one thing
-            answer = "stop"
-        return {"w": "wait", "d": "detach"}.get(answer[:1].lower(), "stop")
+        return choice()
 
     def _insist(self) -> str:
         """The first interrupt of a release is a slip, or impatience; the second is meant."""
@@ -59,6 +56,20 @@ class Terminal:
         self._insisting = True
         note("everything is being given back; Ctrl-C again leaves the rest for later")
         return "wait"
+
+
+def choice() -> str:
+    """What an interrupt means, from the terminal. What is no answer is asked again; another Ctrl-C is one."""
+    known = {"w": "wait", "d": "detach", "s": "stop"}
+    for _ in range(3):
+        try:
+            answer = ask("[w]ait on, [d]etach and leave it running, or [s]top and give everything back? ")
+        except KeyboardInterrupt:        # at this question it can only mean one thing
+            note("")
+            break
+        if (word := known.get(answer[:1].lower())) is not None:
+            return word
+    return "stop"
 
 
 def sheet(a: Agreement) -> list[str]:

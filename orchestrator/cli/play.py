@@ -1,16 +1,19 @@
 """Play a run to its end and say what came of it: shared by `run`, `demo` and `resume`."""
 from __future__ import annotations
 
+import signal
 import traceback
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
 from .. import wiring
-from ..domain.event import BILLING, owed
+from ..domain.event import BILLING, Event, owed
 from ..domain.evidence import NO_GPU
 from ..domain.names import RunId
 from ..errors import EXIT_INCOMPLETE, Detached, Interrupted, NoOffer, NoSuchRun, RunLocked, SealtuneError, StillOwed
 from ..rental import run as play_run
+from ..sweep import still_open
 from .desk import Desk
 from .person import Terminal
 from .render import show_json, show_result
@@ -33,18 +36,36 @@ def play(desk: Desk, run: RunId, person: Terminal, json: bool, *, new: bool = Fa
             person.hush = shown.close
             play_run(house, wiring.task_of(wiring.run_file_of(desk.settings, run), desk.settings))
     except SealtuneError as failure:
-        problem = still_open(desk, run, failure)
+        problem = failure
     except KeyboardInterrupt:
-        problem = still_open(desk, run, Interrupted("interrupted, nothing is rented"))
+        problem = Interrupted("interrupted, nothing is rented", hint=f"sealtune resume {run} goes on with it")
     except Exception as bug:  # noqa: BLE001 why: whatever broke, the person must learn what may still bill
         traceback.print_exc()
-        problem = still_open(desk, run, SealtuneError(f"unexpected {type(bug).__name__}", hint="please report it"))
+        problem = SealtuneError(f"unexpected {type(bug).__name__}", hint="please report it")
+    with undisturbed():
+        return said(desk, run, problem, json, new)
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """What is left is a moment's work: an impatient Ctrl-C would only cost the person the words about what still bills."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def said(desk: Desk, run: RunId, problem: SealtuneError | None, json: bool, new: bool) -> int:
+    """The summary. Raises the problem after it."""
     book = wiring.journals(desk.settings)
     begun = run in book.runs()
+    rows = book.read(run) if begun else ()
+    problem = explained(desk, run, rows, problem) if problem else None
     if new and not begun:                # the market was not even reached: nothing that a `resume` could go on from
         wiring.forget_run(desk.settings, run)
     verdict, line, code = judge(desk, run, problem)
-    found = result(run, wiring.home_of(desk.settings, run), book.read(run) if begun else (), verdict, problem)
+    found = result(run, wiring.home_of(desk.settings, run), rows, verdict, problem)
     if json:
         show_json(found)
         return problem.exit_code if problem else code
@@ -56,19 +77,15 @@ def play(desk: Desk, run: RunId, person: Terminal, json: bool, *, new: bool = Fa
     return code
 
 
-def still_open(desk: Desk, run: RunId, failure: SealtuneError) -> SealtuneError:
-    """The failure, or StillOwed in its place when the journal says that something is not given back, with the commands
-    for it. A run that is locked by another process, or was left on purpose, is in good hands."""
+def explained(desk: Desk, run: RunId, rows: Sequence[Event], failure: SealtuneError) -> SealtuneError:
+    """The failure, or StillOwed in its place when the journal says that something is not given back. A run that is locked
+    by another process, or was left on purpose, is in good hands."""
     if isinstance(failure, RunLocked | NoSuchRun | Detached):
         return failure
-    book = wiring.journals(desk.settings)
-    debts = tuple(o for o in owed(book.read(run) if run in book.runs() else ()) if o.scope != "run" and o.what != "keys")
-    if not debts:
-        return in_the_way(desk, run, failure)
-    found = failure if isinstance(failure, StillOwed) else StillOwed(debts, "interrupted" if isinstance(
-        failure, Interrupted) else str(failure))
-    found.hint = f"sealtune end {run} gives it back, sealtune resume {run} goes on where that is possible"
-    return found
+    if isinstance(failure, Interrupted) and not rows:
+        failure.hint = None              # it never began
+    cause = "interrupted" if isinstance(failure, Interrupted) else getattr(failure, "cause", str(failure))
+    return still_open(run, rows, cause) or in_the_way(desk, run, failure)
 
 
 def in_the_way(desk: Desk, run: RunId, failure: SealtuneError) -> SealtuneError:

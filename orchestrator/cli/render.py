@@ -44,9 +44,17 @@ def show_result(result: dict[str, Json], verdict_line: str) -> None:
         show_adapter(Path(result["adapter"]))
     if result["report"]:
         print(f"report   {result['report']}")
-    if result["owed"]:
-        print(f"owed     {', '.join(result['owed'])}")
+    show_owed(result["run"], result["owed"])
     print(f"verdict  {verdict_line}")
+
+
+def show_owed(run: str, owed: Sequence[str]) -> None:
+    """What somebody else holds of ours; keys lie on this laptop and cost nothing."""
+    held = [one for one in owed if not one.endswith(("/keys", "/home key"))]
+    if held:
+        print(f"owed     {', '.join(held)}")
+    elif owed:
+        print(f"keys     still on this laptop; sealtune resume {run} goes on with them, sealtune end {run} destroys them")
 
 
 def show_adapter(folder: Path) -> None:

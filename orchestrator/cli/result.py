@@ -14,6 +14,7 @@ from ..domain.money import Settlement
 from ..domain.names import RunId
 from ..domain.spool import Adapter, Figures
 from ..errors import SealtuneError
+from ..sweep import paid_ahead
 from .render import error_of
 
 T = TypeVar("T")
@@ -49,7 +50,7 @@ def money(rows: Sequence[Event], scopes: Sequence[str]) -> dict[str, Json] | Non
     if not any(o.rate.per_hour.units or o.deposit.units for o in orders):
         return None
     if len(settled) < len(deposited := [s for s in scopes if _of(rows, s, steps.OPEN.name, Lease)]):
-        held = sum(o.deposit.units for o in (_intent(rows, scope) for scope in deposited) if o)
+        held = sum(paid.units for paid in (paid_ahead(rows, scope) for scope in deposited) if paid)
         return {"token": orders[0].rate.per_hour.currency.code, "deposit": str(held), "paid": None, "fee": None,
                 "refunded": None, "gas_native": None}
     return {

@@ -78,7 +78,7 @@ def test_what_happened_is_what_is_said(case: Case, tmp_path: Path) -> None:
     result = played(case, tmp_path)
     doubtful = {(c.number, c.text, c.word, c.why) for c in result.checks if c.word in ("failed", "not checked")}
     assert result.verdict is not Verdict.CONTRADICTED, doubtful
-    unwiped = {12, 13, 14, 15, 20} if any("waived" in why for *_, why in doubtful) else set()
+    unwiped = {12, 13, 14, 15, 20} if any("given up" in why for *_, why in doubtful) else set()
     assert {number for number, *_ in doubtful} - {7} <= unwiped, doubtful
     if case.name.endswith("plain"):
         assert result.verdict is Verdict.VERIFIED, doubtful

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.bootstrap import ROOT
+from orchestrator.bootstrap import ROOT, ensure
 
 
 @pytest.mark.parametrize("module", ["orchestrator", "tests"])
@@ -39,3 +39,18 @@ def test_an_interrupt_while_setting_up_is_said_in_words(tmp_path: Path, module: 
     _, said = going.communicate(timeout=20)
     assert going.returncode == 130 and "Traceback" not in said and "interrupted" in said
     assert not list((clone / ".venv").rglob("*.lock-digest")) if (clone / ".venv").exists() else True
+
+
+def test_an_environment_that_lacks_its_command_is_not_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cut between the packages and the command `sealtune`: the next start must make it whole."""
+    tools, venv, lock = tmp_path / "bin", tmp_path / "venv", tmp_path / "own" / "requirements.lock"
+    for folder in (tools, lock.parent):
+        folder.mkdir()
+    lock.touch()
+    (tools / "uv").write_text(f"#!/bin/sh\nmkdir -p {venv}/lib/python3/site-packages {venv}/bin/sealtune\n")
+    (tools / "uv").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tools}{os.pathsep}/usr/bin:/bin")
+    with pytest.raises(IsADirectoryError):
+        ensure(venv, lock)
+    assert (venv / "lib" / "python3" / "site-packages" / "sealtune.pth").is_file()
+    assert not list(venv.rglob("*.lock-digest"))

@@ -1,8 +1,9 @@
 """The sweep on the simulated world: what it finds, what it leaves alone, and that nothing broken stands in its way."""
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 
 import pytest
@@ -13,8 +14,8 @@ from orchestrator.errors import CannotTell, OutcomeUnknown, SealtuneError, Trans
 from orchestrator.house import House
 from orchestrator.ports import Market
 from orchestrator.rental import run
-from orchestrator.sweep import Leftover, end_found, end_leaked, found_name, survey
-from tests.fakes.laptop import house
+from orchestrator.sweep import Leftover, end_found, end_leaked, end_run, found_name, still_open, survey
+from tests.fakes.laptop import FakePerson, house
 from tests.fakes.world import FakeClock, FakeMarket, Killed, World
 from tests.scenario.matrix import task
 
@@ -148,3 +149,45 @@ def test_a_question_without_an_answer_is_never_followed_by_a_second_rent_call() 
 def test_the_gravest_exit_code_is_not_the_largest() -> None:
     assert gravest([11, 5, 3]) == 5
     assert gravest([]) == 0
+
+
+def breaking_off(w: World, step: str) -> House:
+    """A release that is interrupted when this step begins, by a person who does not want to wait."""
+    def crash(phase: str, n: int) -> None:
+        if w.events and w.events[-1].deed.step == step and w.events[-1].kind is Kind.INTENDED:
+            raise KeyboardInterrupt
+
+    return replace(house(w, crash), person=FakePerson("stop", patient=False))
+
+
+@pytest.mark.parametrize(("step", "code", "says"), [
+    ("wipe", 5, r"interrupted; run-1 may go on costing .* per hour; still open: .*lease of lease-1.*deposit of lease-1"),
+    ("settle", 5, r"^interrupted; still open: deposit of lease-1$"),
+    ("destroy", 130, r"^interrupted, nothing is rented any more$")])
+def test_who_breaks_an_end_off_learns_what_is_left(step: str, code: int, says: str) -> None:
+    w = killed()
+    swept = end_run(RUN, lambda run: nullcontext(breaking_off(w, step)))
+    assert swept.problem and swept.broken_off and swept.problem.exit_code == code
+    assert re.search(says, str(swept.problem)) and f"sealtune end {RUN}" in str(swept.problem.hint)
+    assert end_run(RUN, lambda run: open_house(w)).problem is None and owed(w.events) == ()
+
+
+def test_a_sweep_that_is_broken_off_goes_to_no_other_run() -> None:
+    w, left = killed(), surveyed(killed())
+    asked: list[RunId] = []
+
+    @contextmanager
+    def asking(run: RunId) -> Iterator[House]:
+        asked.append(run)
+        yield breaking_off(w, "wipe")
+
+    others = [*left, replace(left[0], run=RunId("run-2"))]
+    swept = end_leaked(iter(others), asking, lambda _: open_house(w), lambda _: False)
+    assert asked == [RUN] and [s.run for s in swept] == [RUN, "the rest"]
+    assert swept[1].problem and swept[1].problem.exit_code == 5 and "sealtune end --leaked" in str(swept[1].problem.hint)
+
+
+def test_nothing_is_said_to_be_open_when_only_keys_are_left() -> None:
+    w = killed(at=next(n for n in range(1, 60) if str(opened(n)) == "lease-1/open") - 1)
+    assert [o.what for o in owed(w.events)] == ["home key", "keys"]
+    assert still_open(RUN, w.events, "interrupted") is None
