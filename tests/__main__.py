@@ -19,7 +19,7 @@ from orchestrator import bootstrap  # noqa: E402
 WHEELS = ROOT / ".wheels"
 LOCKS = ROOT / "remote_payload" / "locks"
 VARIANTS = ("uv", "rehearsal", "cpu")
-SIDE_BY_SIDE = ("-n", "2", "--dist", "loadgroup", "--no-loadscope-reorder")      # conftest.py says what goes where
+SIDE_BY_SIDE = ("-n", "2", "--no-loadscope-reorder")      # conftest.py says what goes where
 
 
 def main() -> int:

@@ -1,17 +1,24 @@
 """How the suites share two cores: what looks at the whole machine runs on one worker, in order, the rest on the other."""
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
-WHOLE_MACHINE = ("scenario", "payload")  # labs, and wipes that search this machine's processes, memory and /dev/shm
+WHOLE_MACHINE = ("tests/scenario/", "tests/payload/")    # labs, and wipes that search its processes, memory and /dev/shm
+
+
+class BySuite(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
+    """One group for them, and one a file for everything else, whose fixtures are then made once."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "the whole machine" if nodeid.startswith(WHOLE_MACHINE) else nodeid.split("::", 1)[0]
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> BySuite:
+    return BySuite(config, log)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """One group for them, and one a file for everything else, whose fixtures are then made once."""
-    for item in items:
-        suite = item.path.relative_to(Path(__file__).parent).parts[0]
-        name = "whole machine" if suite in WHOLE_MACHINE else str(item.path)
-        item.add_marker(pytest.mark.xdist_group(name))
-    items.sort(key=lambda item: item.path.relative_to(Path(__file__).parent).parts[0] not in WHOLE_MACHINE)
+    """The longest group first, so that nothing waits for it at the end."""
+    items.sort(key=lambda item: not item.nodeid.startswith(WHOLE_MACHINE))
