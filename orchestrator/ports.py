@@ -111,6 +111,11 @@ class Market(Protocol):
         cancel. Accepted but not yet gone: Transient. `Ended` is returned only when the world confirms it."""
         ...
 
+    def end_many(self, endings: Sequence[Ending]) -> None:
+        """Before `end` of each, which gives the same answers: where a market can end many at once, it does so here. What was
+        not ended is not said; `end` says it. A market where each costs the same does nothing. May take minutes."""
+        ...
+
     def settle(self, lease: Lease) -> Settlement:
         """Bring home what is ours and say how it was paid. Escrow: read the closing, withdraw a credit.
         Custodial: the charges. Not final yet: Transient."""

@@ -6,12 +6,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Protocol
 
 from .domain.escrow import EscrowFacts, Quote, Ready, Rental
 from .domain.lease import Access
 from .domain.money import Money
 from .domain.names import Digest, LeaseKey
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """A rental that is closed, and our transaction that did it, with its gas; None: it was closed before, or by others."""
+
+    rental: Rental
+    transaction: str | None
+    gas: Money
 
 
 class Escrow(Protocol):
@@ -64,6 +74,11 @@ class Escrow(Protocol):
     def extend_to(self, rental_id: str, seconds: int, total_at_most: int) -> Rental: ...
     def close(self, rental_id: str, hardware: bool, evidence: str, report: str) -> Rental:
         """Cancel, reject, end or settle, as the rental's state demands. Closed already: as it is."""
+        ...
+
+    def close_many(self, rental_ids: Sequence[str], reports: Mapping[str, str]) -> Sequence[Closed]:
+        """`close` without a rejection, for many in few questions; `reports` by id. Those that are closed now; what is
+        missing in the answer is still open, or may be: `close` says why."""
         ...
 
     def closing_transaction(self, rental: Rental) -> str | None:

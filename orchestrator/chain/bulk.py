@@ -9,13 +9,11 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-from ..domain.escrow import Rental
 from ..errors import NoFunds, NothingMade, OutcomeUnknown, Refused, SealtuneError, Transient
-from . import contracts, fees
-from .escrow import ChainEscrow, closing_call
-from .rpc import Receipt, Rpc
+from . import fees
+from .rpc import Receipt
 from .sender import Sender, Signed, with_margin
 
 AT_ONCE = 16                             # nodes keep so many waiting transactions of one account
@@ -121,41 +119,3 @@ class BulkSender(Sender):
             return self._counted(signed)
         except (Transient, Refused):     # a node that does not answer says nothing either way
             return {}
-
-
-@dataclass(frozen=True, slots=True)
-class Closing:
-    """One rental after we tried to close it. `problem`: why it is open, or may be."""
-
-    rental: Rental
-    problem: SealtuneError | None
-
-
-def close_all(rpc: Rpc, escrow: ChainEscrow, sender: BulkSender, rentals: Sequence[Rental]) -> Sequence[Closing]:
-    """Cancel or end each, as its state demands; nothing is rejected, no report anchored. Safe to repeat."""
-    calls = [(one, closing_call(one, False, "", "")) for one in rentals]
-    return _close(rpc, escrow, sender, [(one, verb, rest) for one, (verb, *rest) in calls])
-
-
-def close_signed(rpc: Rpc, escrow: ChainEscrow, sender: BulkSender, rentals: Sequence[Rental],
-                 signatures: Sequence[str]) -> Sequence[Closing]:
-    """End each by its renter's signature under a typed.End without a report; the sender only pays the gas."""
-    return _close(rpc, escrow, sender, [(one, "endSigned", ["0x" + "00" * 32, bytes.fromhex(signature[2:])])
-                                        for one, signature in zip(rentals, signatures, strict=True)])
-
-
-def _close(rpc: Rpc, escrow: ChainEscrow, sender: BulkSender,
-           wanted: Sequence[tuple[Rental, str, Sequence[Any]]]) -> Sequence[Closing]:
-    address = escrow.facts().escrow
-    contract = rpc.contract(address, contracts.load("RentalEscrow").abi)
-    calls = {one.id: Call(f"{verb}:{one.id}", address, contract.encode(verb, one.id, *rest)) for one, verb, rest in wanted}
-    with sender.turn("close-all"):
-        outcomes = sender.send_all(list(calls.values()))
-    return [Closing(now, None if now.status == "closed" else _why(outcomes.get(calls[now.id].key)))
-            for now in escrow.rentals(list(calls))]
-
-
-def _why(outcome: Outcome | None) -> SealtuneError:
-    if isinstance(outcome, SealtuneError):
-        return outcome
-    return Transient("the chain does not show it closed yet", hint="the same command again")

@@ -17,31 +17,31 @@ from ..domain.lease import Access
 from ..domain.money import POL, Money
 from ..domain.names import LeaseKey
 from ..errors import NothingMade, OfferGone, OutcomeUnknown, Refused, Unreachable
-from ..second_row import Outbox
+from ..second_row import Closed, Outbox
 from . import checks, codecheck, contracts, fees, preflight, typed, views
+from .bulk import BulkSender
+from .closing import VERBS as _CLOSING
+from .closing import close_all, closing_call, word
 from .networks import Limit
 from .refusals import RentalExists, TooLate, WrongState
 from .rpc import Contract, Rpc
-from .sender import Sender
 from .signer import Signer
 
 # Measured on the lab's chain: approve and create, approve and extendTo, end. For the estimate that is shown before
 # paying, never for sending.
 GAS_OF_A_LIFE = 56_000 + 308_000 + 56_000 + 69_000 + 116_000
-HARDWARE = 1                             # the contract's reason code of a rejection
 _PAGE = 50
-_CLOSING = ("cancel", "reject", "end")
 
 
 class ChainEscrow:
     """One wallet, one escrow, one chain node. The chain is not asked before the first question."""
 
-    def __init__(self, rpc: Rpc, wallet: Signer, outbox: Outbox, facts: EscrowFacts, sender: Sender | None = None,
+    def __init__(self, rpc: Rpc, wallet: Signer, outbox: Outbox, facts: EscrowFacts, sender: BulkSender | None = None,
                  max_fee_per_gas: int | None = None, limit: Limit | None = None) -> None:
         self._rpc, self._wallet, self._expected, self._checked = rpc, wallet, facts, False
         self._limit = limit
         self._policy = fees.policy_for(facts.chain_id, max_fee_per_gas)
-        self._sender = sender or Sender(rpc, wallet, outbox, facts.chain_id, self._policy)
+        self._sender = sender or BulkSender(rpc, wallet, outbox, facts.chain_id, self._policy)
 
     # ---- what it is ----
 
@@ -119,8 +119,8 @@ class ChainEscrow:
             if due > deposit:
                 raise NothingMade(f"{seconds} s cost {due} base units, {deposit} were allowed")
             self._within_limit(due)
-            data = self._encode("create", _word(key), struct(quote), bytes.fromhex(signature[2:]), seconds, due,
-                                _word(access_hash))
+            data = self._encode("create", word(key), struct(quote), bytes.fromhex(signature[2:]), seconds, due,
+                                word(access_hash))
             self._allow(id, due)
             self._open(id, data)
         return self._shown(id)
@@ -163,6 +163,12 @@ class ChainEscrow:
                 except (WrongState, TooLate):
                     continue
         return self._read(rental_id)
+
+    def close_many(self, rental_ids: Sequence[str], reports: Mapping[str, str]) -> Sequence[Closed]:
+        found = close_all(self._rpc, self, self._sender, self.rentals(rental_ids), reports)
+        return [Closed(one.rental, one.receipt.hash if one.receipt else None,
+                       Money(one.receipt.gas_used * one.receipt.gas_price if one.receipt else 0, POL))
+                for one in found if one.rental.status == "closed"]
 
     def closing_transaction(self, rental: Rental) -> str | None:
         ours = self._sender.mined_hash(f"{verb}:{rental.id}" for verb in _CLOSING)
@@ -262,22 +268,9 @@ def connect(urls: Sequence[str], wallet: Signer, outbox: Outbox, facts: EscrowFa
     return ChainEscrow(Rpc(urls, facts.chain_id), wallet, outbox, facts, max_fee_per_gas=max_fee_per_gas, limit=limit)
 
 
-def closing_call(rental: Rental, reject: bool, evidence: str, report: str) -> tuple[Any, ...]:
-    """(function, its arguments after the id) that closes an open rental as its state demands."""
-    if rental.status in ("funded", "no-show"):
-        return ("cancel",)
-    if reject:
-        return "reject", HARDWARE, _word(evidence)
-    return "end", _word(report)
-
-
 def _price_ahead(per_hour: int, seconds: int) -> int:
     """As the contract rounds: up."""
     return -(-per_hour * seconds // 3600)
-
-
-def _word(text: str) -> str:
-    return "0x" + typed.bytes32(text).hex()
 
 
 def struct(quote: Quote) -> tuple[Any, ...]:

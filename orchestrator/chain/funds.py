@@ -15,7 +15,8 @@ from ..domain.money import POL, USDC, Money
 from ..errors import BadInput, Refused
 from ..second_row import Outbox
 from . import codecheck, contracts, fees, networks
-from .bulk import BulkSender, Closing, close_all, close_signed
+from .bulk import BulkSender
+from .closing import Closing, close_all, close_signed
 from .create2 import Deployed, deploy
 from .escrow import ChainEscrow
 from .networks import Limit, Network
@@ -113,7 +114,7 @@ class Purse:
         return deploy(self._rpc, self._sender, self.facts.chain_id, self.facts.token)
 
     def close(self, rentals: Sequence[Rental]) -> Sequence[Closing]:
-        return close_all(self._rpc, self.escrow, self._sender, rentals)
+        return close_all(self._rpc, self.escrow, self._sender, rentals, {})
 
     def close_signed(self, rentals: Sequence[Rental], signatures: Sequence[str]) -> Sequence[Closing]:
         """Another wallet's rentals, by its signatures; this one pays the gas."""

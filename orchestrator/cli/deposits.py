@@ -16,7 +16,7 @@ from ..errors import BadInput, NoSuchRun, Refused
 from .desk import ask, note
 
 if TYPE_CHECKING:
-    from ..chain.bulk import Closing
+    from ..chain.closing import Closing
     from ..chain.funds import Purse
     from .desk import Desk
 

@@ -69,6 +69,10 @@ class Markets:
     def end(self, ending: Ending) -> Ended:
         return self._of(ending.lease.market).end(ending)
 
+    def end_many(self, endings: Sequence[Ending]) -> None:
+        for name in dict.fromkeys(ending.lease.market for ending in endings):
+            self._of(name).end_many([ending for ending in endings if ending.lease.market == name])
+
     def settle(self, lease: Lease) -> Settlement:
         return self._of(lease.market).settle(lease)
 

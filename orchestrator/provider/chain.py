@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..chain import contracts, fees, typed, views
+from ..chain.bulk import BulkSender
 from ..chain.escrow import ChainEscrow
 from ..chain.rpc import Rpc
-from ..chain.sender import Sender
 from ..chain.wallet import Wallet, load_lab_key
 from ..domain.escrow import EscrowFacts, Quote, Ready, Rental
 from ..errors import NothingMade
@@ -27,7 +27,7 @@ MOST_OPEN = 1000
 class ProviderChain:
     """`escrow` reads; `sender` signs and sends, for the same wallet."""
 
-    def __init__(self, rpc: Rpc, escrow: ChainEscrow, sender: Sender, wallet: Wallet) -> None:
+    def __init__(self, rpc: Rpc, escrow: ChainEscrow, sender: BulkSender, wallet: Wallet) -> None:
         self._rpc, self._escrow, self._sender, self._wallet = rpc, escrow, sender, wallet
         self._reading = threading.Lock()
 
@@ -36,7 +36,7 @@ class ProviderChain:
         """Refused when the chain or the contract is not the configured one."""
         wallet, facts = load_lab_key(Path(config.key_file)), config.facts()
         outbox = Outbox(Path(config.state_folder))
-        sender = Sender(Rpc(config.rpc), wallet, outbox, facts.chain_id, fees.policy_for(facts.chain_id))
+        sender = BulkSender(Rpc(config.rpc), wallet, outbox, facts.chain_id, fees.policy_for(facts.chain_id))
         rpc = Rpc(config.rpc)
         chain = cls(rpc, ChainEscrow(rpc, wallet, outbox, facts, sender), sender, wallet)
         chain.facts()

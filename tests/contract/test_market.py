@@ -224,6 +224,19 @@ def test_ending_twice_is_one_end(stand: Stand) -> None:
     assert len(stand.market.mine()) == 0
 
 
+def test_ended_with_others_is_ended_as_alone(stand: Stand) -> None:
+    lease, _ = stand.begun()
+    stand.clock.sleep(600)
+    for _ in range(2):
+        stand.market.end_many([Ending(lease, Reason.STOPPED, None, REPORT)])
+    ended = stand.end(lease, Reason.STOPPED)
+    assert ended == stand.end(lease, Reason.STOPPED) and ended.by == "renter" and not ended.full_refund
+    settled = stand.market.settle(lease)
+    assert settled.deposit == settled.paid + settled.fee + settled.refunded + settled.credited
+    assert stand.market.look(lease).closed_by == "renter" and len(stand.market.mine()) == 0
+    stand.market.end_many([])
+
+
 def test_settling_twice_is_one_settlement_and_adds_up(stand: Stand) -> None:
     lease, _ = stand.begun()
     stand.clock.sleep(600)

@@ -11,10 +11,10 @@ import web3.middleware
 import web3.providers.rpc.utils
 
 from orchestrator.chain import contracts
+from orchestrator.chain.bulk import BulkSender
 from orchestrator.chain.escrow import ChainEscrow
 from orchestrator.chain.fees import GWEI, Policy
 from orchestrator.chain.rpc import Rpc
-from orchestrator.chain.sender import Sender
 from orchestrator.chain.wallet import Wallet
 from orchestrator.domain.escrow import EscrowFacts, Quote
 from orchestrator.errors import OutcomeUnknown, Transient
@@ -57,9 +57,9 @@ class Payer:
     key: str
     facts: EscrowFacts
 
-    def sender(self) -> tuple[Rpc, Wallet, Outbox, Sender]:
+    def sender(self) -> tuple[Rpc, Wallet, Outbox, BulkSender]:
         rpc, wallet, outbox = Rpc(self.url, self.facts.chain_id), Wallet(bytes.fromhex(self.key)), Outbox(self.state)
-        return rpc, wallet, outbox, Sender(rpc, wallet, outbox, self.facts.chain_id, POLICY, WAIT_S)
+        return rpc, wallet, outbox, BulkSender(rpc, wallet, outbox, self.facts.chain_id, POLICY, WAIT_S)
 
 
 def carry_out(payer: Payer, intent: Payment | Deposit) -> None:

@@ -17,6 +17,7 @@ from orchestrator.domain.money import POL, Money
 from orchestrator.domain.names import LeaseKey, Reason
 from orchestrator.errors import NoFunds, NothingMade, OfferGone, OutcomeUnknown, StopRun, Transient, Unreachable
 from orchestrator.ports import Clock
+from orchestrator.second_row import Closed
 
 FACTS = EscrowFacts(31337, "0x" + "e5" * 20, "0x" + "05" * 20)
 ZEROS = "0x" + "00" * 32
@@ -237,6 +238,10 @@ class FakeEscrow:
                 verb = "reject"
             self.contract.close(self.account, rental_id, verb, evidence if verb == "reject" else report)
         return self.view(rental_id)
+
+    def close_many(self, rental_ids: Sequence[str], reports: Mapping[str, str]) -> Sequence[Closed]:
+        closed = [self.close(id, False, "", reports.get(id, "")) for id in rental_ids]
+        return [Closed(one, self.closing_transaction(one), self.spent(one.id)) for one in closed]
 
     def closing_transaction(self, rental: Rental) -> str | None:
         return "0x" + rental.id[-8:].rjust(64, "0") if rental.status == "closed" else None

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.chain import contracts, typed, wallet
+from orchestrator.chain.bulk import BulkSender
 from orchestrator.chain.escrow import ChainEscrow
 from orchestrator.chain.fees import policy_for
 from orchestrator.chain.rpc import Rpc
-from orchestrator.chain.sender import Sender
 from orchestrator.chain.wallet import Wallet
 from orchestrator.domain.escrow import ZERO_ADDRESS, EscrowFacts, Quote, Ready
 from orchestrator.lab import chain
@@ -45,7 +45,7 @@ class Lab:
     def escrow(self, outbox: Outbox, url: str = "", wait_s: float = 10, who: Wallet | None = None,
                facts: EscrowFacts | None = None) -> ChainEscrow:
         facts, rpc, who = facts or self.facts, Rpc(url or self.url), who or self.renter
-        sender = Sender(rpc, who, outbox, facts.chain_id, policy_for(facts.chain_id), wait_s)
+        sender = BulkSender(rpc, who, outbox, facts.chain_id, policy_for(facts.chain_id), wait_s)
         return ChainEscrow(rpc, who, outbox, facts, sender)
 
     def usdc(self, of: str) -> int:

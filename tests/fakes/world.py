@@ -218,6 +218,8 @@ class FakeMarket:
             self.w.log.append(f"end {ending.lease.lease_id} wiped={r.node.wiped_at is not None}")
         return Ended(Instant(r.closed_at), r.closed_by or "?", "0xtx", r.full_refund, self.w.kind != "ssh")
 
+    def end_many(self, endings: Sequence[Ending]) -> None: self.w.log.append(f"end {len(endings)} at once")
+
     def settle(self, lease: Lease) -> Settlement:
         r = self._get(lease)
         assert r.closed_at

@@ -69,6 +69,9 @@ class OwnServer:
         now = Ended(at=self._clock.now(), by="renter", receipt=None, full_refund=False, node_gone=False)
         return self._ended.setdefault(ending.lease.lease_id, now)
 
+    def end_many(self, endings: Sequence[Ending]) -> None:
+        """There is one."""
+
     def settle(self, lease: Lease) -> Settlement:
         return Settlement(deposit=NOTHING, paid=NOTHING, fee=NOTHING, refunded=NOTHING, credited=NOTHING, gas=None,
                           final=True)

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from orchestrator.chain.bulk import BulkSender
 from orchestrator.chain.escrow import ChainEscrow
 from orchestrator.chain.fees import GWEI, Policy
 from orchestrator.chain.rpc import Rpc
-from orchestrator.chain.sender import Sender
 from orchestrator.errors import NothingMade, OutcomeUnknown
 from orchestrator.journal.outbox import Outbox
 from orchestrator.lab.deploy import send
@@ -45,7 +45,7 @@ class Deposit:
     def escrow(self, outbox: Any = None) -> ChainEscrow:
         """Of a new process."""
         rpc, me, facts = Rpc(self.world.url), self.world.renter, self.world.facts
-        sender = Sender(rpc, me, outbox or self.outbox, facts.chain_id, POLICY, self.wait_s)
+        sender = BulkSender(rpc, me, outbox or self.outbox, facts.chain_id, POLICY, self.wait_s)
         return ChainEscrow(rpc, me, outbox or self.outbox, facts, sender)
 
     def make(self, outbox: Any = None) -> Any:

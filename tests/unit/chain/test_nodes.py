@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from orchestrator.chain.bulk import BulkSender
 from orchestrator.chain.escrow import ChainEscrow
 from orchestrator.chain.fees import GWEI, Policy
 from orchestrator.chain.rpc import Rpc
-from orchestrator.chain.sender import Sender
 from orchestrator.errors import OutcomeUnknown, Unreachable
 from tests.fakes.labchain import NO_FEE, Lab, a_key, an_access_hash, free_port, lab
 from tests.fakes.outbox import MemoryOutbox
@@ -77,7 +77,7 @@ class Deposit:
 
     def escrow(self, urls: list[str], wait_s: float = 1) -> ChainEscrow:
         rpc, me = Rpc(urls, self.world.facts.chain_id), self.world.renter
-        sender = Sender(rpc, me, self.outbox, self.world.facts.chain_id, Policy(0, GWEI, 0), wait_s)
+        sender = BulkSender(rpc, me, self.outbox, self.world.facts.chain_id, Policy(0, GWEI, 0), wait_s)
         return ChainEscrow(rpc, me, self.outbox, self.world.facts, sender)
 
     @property
