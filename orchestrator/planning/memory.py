@@ -73,8 +73,7 @@ def need(shape: Shape, how: Setting) -> Need:
                  "gradients": grads if how.accumulation > 1 else 0},
         "first layer back": {"activations": saved(shape, how) + layer_back(shape, how),
                              "gradients": grads if how.accumulation > 1 else head_gradient(shape, how)},
-        "last layer back": {"activations": how.tokens * layer_saved(shape, how) + layer_back(shape, how),
-                            "gradients": grads},
+        "last layer back": {"activations": layer_back(shape, how) + layer_kept(shape, how), "gradients": grads},
         "step": {"gradients": grads},
     }
     moment = max(moments, key=lambda name: sum(moments[name].values()))
@@ -169,6 +168,11 @@ def layer_saved(shape: Shape, how: Setting) -> int:
     """Of one layer, a token (the counting of Korthikanti et al., arXiv 2205.05198, section 4, done for gated layers with
     frozen weights: a frozen weight does not need its input, an adapter does)."""
     return norms_saved(shape, how) + attention_saved(shape, how) + mlp_saved(shape, how) + adapters_saved(shape, how)
+
+
+def layer_kept(shape: Shape, how: Setting) -> int:
+    """What is left of the first layer when the backward pass comes to it."""
+    return how.tokens * (shape.hidden * number(how) if how.checkpointing else layer_saved(shape, how))
 
 
 def norms_saved(shape: Shape, how: Setting) -> int:

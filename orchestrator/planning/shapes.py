@@ -97,7 +97,8 @@ def shape_of(config: Mapping[str, Any], model: str = "the model") -> Shape:
     strange = next((name for name in OTHERWISE if config.get(name)), None)
     if not isinstance(family, str) or strange:
         kind = f", it is of another kind ({strange})" if strange else ""
-        raise BadInput(f"{model}: what it takes cannot be worked out{kind}", hint="choose a model of a plain kind, like Llama")
+        raise BadInput(f"{model}: what it takes cannot be worked out{kind}",
+                       hint="choose a model of a plain kind, like Llama")
     heads, hidden = _count(config, model, "num_attention_heads"), _count(config, model, "hidden_size")
     shape = Shape(
         family, _count(config, model, "vocab_size"), hidden, _count(config, model, "intermediate_size", 4 * hidden),
