@@ -4,7 +4,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 class Desk:
     settings: Settings
     yes: bool = False
+    _found_on: dict[str, Market] = field(default_factory=dict, repr=False)
 
     @classmethod
     def open(cls, yes: bool = False) -> Desk:
@@ -61,8 +62,14 @@ class Desk:
         return place(up(self.settings.state, note))
 
     def market(self, place: Place, run_file: RunFile | None, begun: RunId | None = None) -> Market:
-        """`begun`: the run that goes on there, or is ended; None for a new one."""
-        return wiring.market(self.settings, place, run_file, partial(unlock, file=place.password_file), self.vouch, begun)
+        """`begun`: the run that goes on there, or is ended; None for a new one. Without a run file it is for what is found
+        there: one for all of that, so that the wallet is opened once."""
+        if run_file is None and place.market in self._found_on:
+            return self._found_on[place.market]
+        made = wiring.market(self.settings, place, run_file, partial(unlock, file=place.password_file), self.vouch, begun)
+        if run_file is None:
+            self._found_on[place.market] = made
+        return made
 
     def money(self, lab: bool) -> Place:
         """Where the wallet's money is: the open market of the settings, else the lab of this machine."""

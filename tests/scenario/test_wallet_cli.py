@@ -22,8 +22,10 @@ from eth_account import Account
 from orchestrator.chain.networks import AMOY
 from orchestrator.chain.wallet import Wallet
 from orchestrator.cli import main
+from orchestrator.domain.event import owed
 from orchestrator.domain.money import USDC, Money
 from orchestrator.lab.deploy import give
+from tests.fakes.counting import counting
 from tests.fakes.labchain import a_key, a_word, an_access_hash
 from tests.fakes.outbox import MemoryOutbox
 from tests.scenario.data import parcels
@@ -151,6 +153,28 @@ def test_open_rentals_from_the_wallet_alone(funded: Own) -> None:
     assert funded("escrow", "show", rentals[0].id)["outcome"] == "ended"
     for wrong in ("0x" + "00" * 32, "nobody"):
         funded.said("escrow", "show", wrong, code=10)
+
+
+@pytest.mark.parametrize("count", [6, pytest.param(50, marks=pytest.mark.full)])
+def test_an_empty_laptop_ends_many_leaked_rentals_in_few_questions(funded: Own, tmp_path: Path, count: int) -> None:
+    """From an empty state directory and the wallet alone; a batch of questions to the chain counts as one."""
+    give(funded.lab.facts["chain_url"], funded.lab.folder / "chain", funded.key.address, count * 10**6)
+    made = {funded.rent().id for _ in range(count)}
+    laptop = funded.lab.laptop(tmp_path / "empty")
+    (laptop.state / "wallet.json").write_bytes((funded.laptop.state / "wallet.json").read_bytes())
+    empty, began = Own(funded.lab, laptop, funded.password_file), time.monotonic()
+    with counting(funded.lab.facts["chain_url"]) as counter:
+        empty.settings(rpc=counter.url)
+        done = empty.said("end", "--leaked", "--yes", "--unknown-runs", "--json")
+    ended = done.tree["ended"]
+    asked = counter.requests - counter.sends
+    print(f"\n{len(ended)} ended, {counter.sends} sends, {asked} other requests, {time.monotonic() - began:.1f} s")
+    assert len(ended) == count and [one["error"] for one in ended] == [None] * count
+    assert counter.sends == count and asked <= 60, counter.requests
+    assert funded("escrow", "open")["rentals"] == [] and not made & {r.id for r in funded.lab.open_rentals()}
+    for one in ended:
+        rows = laptop.rows(one["run"])
+        assert [e.kind.value for e in rows if e.deed.step == "end"] == ["intended", "done"] and owed(rows) == ()
 
 
 def test_ended_by_the_wallet_in_the_browser(funded: Own) -> None:

@@ -9,8 +9,9 @@ from dataclasses import replace
 import pytest
 
 from orchestrator.domain.event import GENESIS, Event, Kind, owed
+from orchestrator.domain.lease import Ending
 from orchestrator.domain.names import Instant, RunId
-from orchestrator.errors import CannotTell, OutcomeUnknown, SealtuneError, Transient, Unreachable, gravest
+from orchestrator.errors import CannotTell, Detached, OutcomeUnknown, SealtuneError, Transient, Unreachable, gravest
 from orchestrator.house import House
 from orchestrator.ports import Market
 from orchestrator.rental import run
@@ -130,6 +131,56 @@ class TestAdoption:
         assert w.rentals[0].settled and owed(w.events) == ()
 
 
+    def two(self) -> tuple[list[World], list[Leftover]]:
+        worlds = [killed(), killed()]
+        lefts = [self.found(w) for w in worlds]
+        return worlds, [lefts[0], replace(lefts[1], run=RunId("found-other"))]
+
+    @pytest.mark.parametrize("works", [True, False])
+    def test_many_are_written_down_and_then_ended_together(self, works: bool) -> None:
+        """One that cannot be ended so is ended like any other."""
+        worlds, lefts = self.two()
+        market, asked = FakeMarket(worlds[0]), list[int]()
+
+        def end_many(endings: Sequence[Ending]) -> None:
+            asked.append(len(endings))
+            assert all(w.events[-1].deed.step == "end" and w.events[-1].kind is Kind.INTENDED for w in worlds)
+            if not works:
+                raise Unreachable("away")
+
+        market.end_many = end_many  # type: ignore[method-assign]
+        of = dict(zip([left.run for left in lefts], worlds, strict=True))
+        first = [True]
+
+        @contextmanager
+        def opened_house(left: Leftover) -> Iterator[House]:
+            made = house(of[left.run])
+            yield replace(made, market=market) if first.pop() else made
+            first.append(False)
+
+        swept = end_leaked(iter(lefts), lambda run: open_house(worlds[0]), opened_house, lambda left: True)
+        assert asked == [2] and [(s.run, s.problem) for s in swept] == [(left.run, None) for left in lefts]
+        for w in worlds:
+            assert w.rentals[0].settled and owed(w.events) == ()
+            assert [e.kind for e in w.events if e.deed.step == "end"] == [Kind.INTENDED, Kind.DONE]
+
+    @pytest.mark.parametrize("at", range(1, 9))
+    def test_a_crash_before_they_are_ended_together_is_mended(self, at: int) -> None:
+        worlds, lefts = self.two()
+        of = dict(zip([left.run for left in lefts], worlds, strict=True))
+
+        def crash(phase: str, n: int) -> None:
+            if (phase, n) == ("after", at):
+                raise Killed()
+
+        with suppress(Killed):
+            end_leaked(iter(lefts), lambda run: open_house(worlds[0]), lambda left: nullcontext(house(of[left.run], crash)),
+                       lambda left: True)
+        for left in lefts:
+            assert end_found(left, lambda left: open_house(of[left.run])).problem is None
+        assert all(w.rentals[0].settled and owed(w.events) == () for w in worlds)
+
+
 def test_a_question_without_an_answer_is_never_followed_by_a_second_rent_call() -> None:
     """`open` timed out and the market does not say whether it happened: asked on, not rented again."""
     w = World("custodial", faults={"open answer lost": 1})
@@ -191,3 +242,18 @@ def test_nothing_is_said_to_be_open_when_only_keys_are_left() -> None:
     w = killed(at=next(n for n in range(1, 60) if str(opened(n)) == "lease-1/open") - 1)
     assert [o.what for o in owed(w.events)] == ["home key", "keys"]
     assert still_open(RUN, w.events, "interrupted") is None
+
+
+def test_a_detached_run_whose_end_was_broken_off_is_leaked() -> None:
+    """`end` was told to go on and then interrupted: nobody will come back for that work."""
+    w, left = World("escrow"), [KeyboardInterrupt]
+
+    def leave(phase: str, n: int) -> None:
+        if left and w.events and str(w.events[-1].deed) == "lease-1/start" and w.events[-1].kind is Kind.DONE:
+            raise left.pop()
+
+    with pytest.raises(Detached, match=r"at most 0\.\d+ USDC"):
+        run(house(w, leave, answer="detach"), task())
+    assert [left.state for left in surveyed(w)] == ["detached"]
+    end_run(RUN, lambda run: nullcontext(breaking_off(w, "wipe")))
+    assert [left.state for left in surveyed(w)] == ["leaked"]
