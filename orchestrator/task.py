@@ -8,6 +8,7 @@ from .domain.document import PRIVATE
 from .domain.lease import Wish
 from .domain.money import Money
 from .domain.names import Digest, Instant, Reason
+from .domain.training import Pace
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,7 @@ class Task:
     checkpoint_seconds: int = 900
     patience: int = 600                  # silence of a running job after which its node counts as lost
     silence: int = 43_200                # silence of ours after which the node's keeper acts alone
+    paces: tuple[Pace, ...] = ()         # of earlier runs on this machine, which correct the hours that are expected
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,6 +88,29 @@ class DatasetFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class Pace:
+    """How an own run went: `permille` of the seconds that were expected of its job, on this card."""
+
+    card: str                            # as its offer claimed it
+    method: str
+    permille: int
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What the plan expects of a run: estimates, for people and for `hours: auto`. MiB and seconds, low, expected and high;
+    all zero where it cannot be told, and then `why` says so."""
+
+    card: str = ""                       # as the offer claims it; "": nothing is claimed
+    card_mib: int = 0
+    memory: tuple[int, int, int] = (0, 0, 0)
+    verdict: str = ""                    # fits | tight | unlikely | does not fit; "" where one side is not known
+    job_seconds: int = 0                 # training and evaluation, expected
+    seconds: tuple[int, int, int] = (0, 0, 0)            # everything on the meter
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Agreement:
     """What the person confirmed. Nothing later may cost more."""
 
@@ -105,6 +128,7 @@ class Agreement:
     simulated: bool
     plan: Digest
     where: str = field(default="", metadata=PRIVATE)   # the user's own server; "" on a market
+    forecast: Forecast | None = None     # None: nothing was planned
 
 
 @dataclass(frozen=True, slots=True)

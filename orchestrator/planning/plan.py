@@ -5,18 +5,21 @@ from ..domain.document import digest_of
 from ..domain.lease import Offer
 from ..domain.money import Money
 from ..domain.names import Digest, lasting
-from ..domain.training import Agreement
+from ..domain.training import Agreement, Forecast
 from ..errors import Refused
 
 AUTO_SECONDS = 2 * 3600                  # `hours: auto` without a budget
 LEAST_SECONDS = 1200                     # connecting, installing, wiping and ending need this much
 SLICE_SECONDS = 3600                     # how far ahead we pay
 CHECK_SECONDS = 600                      # planned install plus challenge, held against the inspection window
+MOST_SECONDS = 24 * 3600
+ROUNDED = 300
 
 
-def agreement(offer: Offer, seconds: int | None, budget: Money | None) -> Agreement:
-    """The worst case of renting like this offer. Refused when the budget does not reach or the time is too short."""
-    total = planned_seconds(offer, seconds, budget)
+def agreement(offer: Offer, seconds: int | None, budget: Money | None, forecast: Forecast | None = None) -> Agreement:
+    """The worst case of renting like this offer. Refused when the budget does not reach or the time is too short; by the
+    plan, too, when even its low figure does not fit."""
+    total = planned_seconds(offer, seconds, budget, forecast)
     worst = offer.rate.ahead(total)
     if budget is not None and not budget.covers(worst):
         raise Refused(f"budget {budget} is below {lasting(total)} of the cheapest fitting offer: {worst}",
@@ -24,20 +27,37 @@ def agreement(offer: Offer, seconds: int | None, budget: Money | None) -> Agreem
     ahead = min(total, SLICE_SECONDS)
     fee = Money(worst.units * offer.fee_bps // 10_000, worst.currency)
     return Agreement(offer.market, describe(offer), offer.rate, total, ahead, offer.rate.ahead(ahead), fee, offer.gas, worst,
-                     offer.stranger, offer.bounded, offer.simulated, Digest(digest_of(offer)), offer.where)
+                     offer.stranger, offer.bounded, offer.simulated, Digest(digest_of(offer)), offer.where, forecast)
 
 
-def planned_seconds(offer: Offer, seconds: int | None, budget: Money | None) -> int:
+def planned_seconds(offer: Offer, seconds: int | None, budget: Money | None, forecast: Forecast | None = None) -> int:
+    """`hours:` as it was written; `auto`: the plan's high figure, or without one as far as the budget reaches."""
     if seconds is not None and seconds > offer.max_seconds:
         raise Refused(f"{lasting(seconds)} wanted, {offer.offer_id} allows {lasting(offer.max_seconds)}",
                       hint="lower `hours:` in the run file")
     if seconds is None:
-        seconds = offer.rate.affordable(budget) if budget is not None else AUTO_SECONDS
-        seconds = min(seconds, offer.max_seconds, 24 * 3600)
+        most = min(offer.rate.affordable(budget) if budget is not None else MOST_SECONDS, offer.max_seconds, MOST_SECONDS)
+        seconds = min(most, _by_plan(forecast) or (most if budget is not None else AUTO_SECONDS))
     if seconds < LEAST_SECONDS:
         raise Refused(f"{lasting(seconds)} of {offer.offer_id} at {offer.rate}: too short for a run",
                       hint=f"allow at least {lasting(LEAST_SECONDS)}, {offer.rate.ahead(LEAST_SECONDS)}")
+    _must_be_enough(offer, seconds, forecast)
     return seconds
+
+
+def _by_plan(forecast: Forecast | None) -> int:
+    """The high figure, rounded up; 0 where the plan does not know."""
+    high = forecast.seconds[2] if forecast else 0
+    return max(LEAST_SECONDS, -(-high // ROUNDED) * ROUNDED) if high else 0
+
+
+def _must_be_enough(offer: Offer, seconds: int, forecast: Forecast | None) -> None:
+    if forecast is None or forecast.seconds[0] <= seconds:
+        return
+    low, expected, high = forecast.seconds
+    raise Refused(f"{lasting(seconds)} of {offer.offer_id} at {offer.rate}: the run takes at least {lasting(low)} there, "
+                  f"about {lasting(expected)}",
+                  hint=f"allow {lasting(high)}, {offer.rate.ahead(high)}; or train on fewer rows, or less often")
 
 
 def describe(offer: Offer) -> str:

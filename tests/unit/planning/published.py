@@ -47,8 +47,8 @@ Q7, Q14, Q72 = qwen(32, 4096, 11008, 151936), qwen(40, 5120, 13696, 152064), qwe
 GB, GIB = 10**9, 2**30
 DEEPSPEED = {"moments": 12}              # fp16 with a 32-bit copy of each trained number
 IN_LITGPT: dict[str, Any] = {"targets": ("q_proj", "v_proj"), "checkpointing": False}
-KEPT_INPUTS = "bitsandbytes 0.41 kept the input of every four-bit weight for the way back (MatMul4Bit: ctx.tensors = (A, B)); " \
-              "today's keeps the weight only"
+KEPT_INPUTS = "bitsandbytes 0.41 kept the input of every four-bit weight for the way back (MatMul4Bit: " \
+              "ctx.tensors = (A, B)); today's keeps the weight only"
 SHARDED = "FSDP's flat copies of the trained weights and blocks that torch keeps back; the same source's LoRA row fits"
 LONGEST = 1304                           # tokens of Alpaca's longest row for Llama 2, says the table
 

@@ -42,7 +42,7 @@ def test_eight_billion_in_four_bits_fit_24_gb() -> None:
 
 def test_seventy_billion_in_four_bits_need_48_gb() -> None:
     said = need(L70, Setting("qlora", batch=1, length=1024))
-    assert 40 * GIB < said.low + 2 * GIB and said.high < 48 * GIB
+    assert said.low > 38 * GIB and said.high < 48 * GIB
     assert need(L70, Setting("qlora", batch=1, length=128)).low > 24 * GIB
 
 
@@ -91,7 +91,8 @@ def test_more_never_takes_less(name: str, how: Setting, what: str, more: int) ->
 @given(NAMES, SETTINGS)
 def test_checkpointing_never_takes_more_and_four_bits_less_than_sixteen(name: str, how: Setting) -> None:
     shape = must_be_named(name)
-    assert need(shape, replace(how, checkpointing=True)).expected <= need(shape, replace(how, checkpointing=False)).expected * 1.2
+    again, once = (need(shape, replace(how, checkpointing=choice)).expected for choice in (True, False))
+    assert again <= once * 1.2           # a model of two layers has little to gain, and computes one of them again
     packed = [weights(shape, replace(how, method=m)) + constants(shape, replace(how, method=m)) for m in ("qlora", "lora")]
     assert packed[0] < packed[1]
 
