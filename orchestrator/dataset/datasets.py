@@ -3,9 +3,6 @@ from __future__ import annotations
 
 import os
 import re
-from array import array
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
@@ -13,24 +10,22 @@ from ..domain.document import canonical
 from ..domain.names import Digest
 from ..domain.training import DataFile, DatasetFacts
 from ..errors import BadInput
-from . import formats, split
-from .formats import Row
-from .lines import Fault, Lines, parse
+from . import formats, split, structure
+from .check import RULE, Checked, check
+from .faults import Fault, Weight
+from .source import Source
 
 SCHEMA = "sealtune/rows/1"
 NAME = "rows.jsonl"
-FEWEST, FEW, MOST_TOLD, ROWS_TO_DETECT = 2, 200, 10, 5
+MOST_TOLD = 10
+WARNED = {                               # doubts that a run says again, counted
+    "duplicate": "{0} of {1} rows are copies of others", "near-duplicate": "{0} of {1} rows are nearly copies of others",
+    "contradiction": "{0} of {1} rows contradict another row", "cut": "{0} of {1} answers seem to be cut",
+    "near-contradiction": "{0} of {1} rows nearly contradict another row", "fence": "{0} of {1} answers seem to be cut",
+    "marker": "{0} of {1} rows have a chat template's marker in their text", "hollow": "{0} of {1} answers are placeholders",
+    "garbled": "{0} of {1} rows have garbled letters", "rare-class": "{0} classes are rare in {1} rows",
+}
 CANARY = re.compile(r"[0-9a-f]{16,128}")
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What one reading of the file found."""
-
-    format: str
-    digest: Digest
-    stamps: array[int]                   # of every row, in order; eight bytes a row
-    rows_with_further_keys: int
 
 
 class Datasets:
@@ -38,17 +33,15 @@ class Datasets:
 
     def __init__(self, home: Path) -> None:
         self._rows = home / NAME
-        self._drawn: dict[Digest, frozenset[int]] = {}       # spares `rows` a reading that `check` has done
+        self._chosen: dict[Digest, frozenset[int]] = {}       # spares `rows` a reading that `check` has done
 
     def check(self, file: DataFile) -> DatasetFacts:
         """Read every line; BadInput names the first faulty ones. Splits by stable hash."""
         path = Path(file.path)
-        found = _read(path, file.format)
-        chosen = self._drawn[found.digest] = _chosen(path, found)
-        rows = len(found.stamps)
-        held_out = sum(s in chosen for s in found.stamps)
-        return DatasetFacts(found.digest, found.format, formats.kind_of(found.format), rows, rows - held_out, held_out,
-                            _warnings(found), file.path)
+        found = _sound(path, file.format)
+        self._chosen[found.source.digest] = found.chosen
+        return DatasetFacts(found.source.digest, found.structure.format, found.kind, found.rows,
+                            found.rows - found.held_out, found.held_out, _warnings(found), file.path, RULE)
 
     def rows(self, facts: DatasetFacts, canary: str) -> Path:
         """Write the rows as the trainer reads them (header with the canary first), 0600, and return where.
@@ -59,13 +52,13 @@ class Datasets:
         path, part = Path(facts.path), self._rows.with_suffix(".part")
         part.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         _erase(part)
-        if facts.digest not in self._drawn:
-            found = _read(path, facts.format)
-            _must_be(facts, found.digest)
-            self._drawn[found.digest] = _chosen(path, found)
+        if facts.digest not in self._chosen:
+            digest, chosen = _drawn(path, facts)
+            _must_be(facts, digest)
+            self._chosen[digest] = chosen
         try:
             with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb") as out:
-                _must_be(facts, _write(out, path, facts, self._drawn[facts.digest], canary))
+                _must_be(facts, _write(out, path, facts, self._chosen[facts.digest], canary))
                 out.flush()
                 os.fsync(out.fileno())
         except BaseException:
@@ -89,19 +82,17 @@ def _must_be(facts: DatasetFacts, digest: Digest) -> None:
 def _write(out: BinaryIO, path: Path, facts: DatasetFacts, chosen: frozenset[int], canary: str) -> Digest:
     header = {"schema": SCHEMA, "kind": facts.kind, "canary": canary, "train": facts.train, "held_out": facts.held_out}
     out.write(canonical(header) + b"\n")
-    lines = Lines(path)
-    for number, line in lines:
-        row = _converted(path, number, line, facts.format)
-        side = "held_out" if split.stamp(formats.spell(row)) in chosen else "train"
-        out.write(canonical({"split": side, **row}) + b"\n")
-    return lines.digest
-
-
-def _converted(path: Path, number: int, line: bytes, format: str) -> Row:
-    try:
-        return formats.convert(format, parse(number, line))
-    except Fault as fault:               # it was good a moment ago: the file changes while it is read
-        raise BadInput(f"{path.name}:{number}: {fault}") from None
+    source = Source(path)
+    for number, row, raw in source.rows():
+        try:
+            if isinstance(row, Fault):
+                raise row
+            made = formats.convert(facts.format, row)
+            side = "held_out" if split.stamp(formats.spell(made)) in chosen else "train"
+        except Fault as fault:           # it was good a moment ago: the file changes while it is read
+            raise BadInput(str(source.finding(number, raw, fault))) from None
+        out.write(formats.spell({"split": side, **made}) + b"\n")
+    return source.digest
 
 
 def _erase(path: Path) -> None:
@@ -120,66 +111,29 @@ def _erase(path: Path) -> None:
 # ---- one reading ------------------------------------------------------------------------------------------
 
 
-def _read(path: Path, format: str) -> Found:
-    """Every line, checked; stops at the tenth faulty one. BadInput lists them."""
-    format = _detected(path) if format == "auto" else format
-    lines, stamps, faults, further = Lines(path), array("Q"), list[str](), 0
-    for number, line in lines:
-        try:
-            row = parse(number, line)
-            stamps.append(split.stamp(formats.spell(formats.convert(format, row))))
-            further += bool(formats.further_keys(format, row))
-        except Fault as fault:
-            faults.append(f"{path.name}:{number}: {fault}")
-            if len(faults) == MOST_TOLD:
-                faults.append("and perhaps more")
-                break
-    if faults:
-        raise BadInput("; ".join(faults), hint="correct these lines; one JSON object a line, in one format")
-    if len(stamps) < FEWEST:
-        raise BadInput(f"{path.name}: rows: {len(stamps)}; at least {FEWEST} are needed, one of them to hold out",
-                       hint="a few hundred checked examples are enough")
-    return Found(format, lines.digest, stamps, further)
+def _sound(path: Path, format: str) -> Checked:
+    """Every row, checked. BadInput lists the first faulty ones."""
+    found = check(path, format)
+    if faults := found.tally.faults:
+        told = [str(fault) for fault in faults[:MOST_TOLD]]
+        rest = sum(found.tally.counts[code] for code in {fault.code for fault in faults}) - len(told)
+        raise BadInput("; ".join(told) + (f"; and {rest} more" if rest else ""),
+                       hint=f"{faults[0].mend}; sealtune data check {path.name} tells all of them")
+    return found
 
 
-def _detected(path: Path) -> str:
-    """The one format of the first rows that can be read. The reading of all of them holds the others to it."""
-    seen = dict.fromkeys(filter(None, _first_formats(path)))
-    if len(seen) == 1:
-        return next(iter(seen))
-    if seen:
-        raise BadInput(f"{path.name}: the first rows are of several formats ({', '.join(seen)})",
-                       hint="bring all rows into one format")
-    raise BadInput(f"{path.name}: the format of the rows is not known, or there are none",
-                   hint=f"rows have the keys of one format; {formats.known_formats()}")
+def _drawn(path: Path, facts: DatasetFacts) -> tuple[Digest, frozenset[int]]:
+    """The file's digest, and which rows are held out, by the rule that the run began with."""
+    if facts.split == RULE:
+        found = _sound(path, facts.format)
+        return found.source.digest, found.chosen
+    source = Source(path)
+    stamps = structure.examine(source, facts.format, doubts=False).hashes.column("stamps")
+    return source.digest, split.held_out(stamps.tolist())
 
 
-def _first_formats(path: Path) -> Iterator[str | None]:
-    for place, (number, line) in enumerate(Lines(path)):
-        if place == ROWS_TO_DETECT:
-            return
-        try:
-            yield formats.detect(parse(number, line))
-        except Fault as fault:
-            if place == 0:
-                raise BadInput(f"{path.name}:{number}: {fault}",
-                               hint="one JSON object a line, UTF-8") from None
-
-
-def _chosen(path: Path, found: Found) -> frozenset[int]:
-    try:
-        return split.held_out(found.stamps)
-    except ValueError:
-        raise BadInput(f"{path.name}: all {len(found.stamps)} rows are the same, none can be held out") from None
-
-
-def _warnings(found: Found) -> tuple[str, ...]:
-    rows, copies = len(found.stamps), len(found.stamps) - len(set(found.stamps))
-    warnings = []
-    if rows < FEW:
-        warnings.append(f"only {rows} rows; a few hundred checked examples are enough, fewer often are not")
-    if copies:
-        warnings.append(f"{copies} of {rows} rows are copies of others")
-    if found.rows_with_further_keys:
-        warnings.append(f"{found.rows_with_further_keys} of {rows} rows have further keys, which are not used")
-    return tuple(warnings)
+def _warnings(found: Checked) -> tuple[str, ...]:
+    """In one line each, without a place: the journal is to be shown."""
+    notes = [note.what for note in found.tally.of(Weight.NOTE)]
+    return tuple(notes + [WARNED[code].format(count, found.rows) for code, count in found.tally.counts.items()
+                          if code in WARNED])

@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..domain.document import canonical
-from .lines import Fault
+import orjson
+
+from .faults import Fault, Path
 
 Row = dict[str, Any]
+TEXT, EMPTY = "write it in double quotes", "write what is missing, or leave the row out"
 FORMATS = {
     "messages": ("messages",),
     "sharegpt": ("conversations",),
@@ -47,50 +49,54 @@ def convert(format: str, row: Row) -> Row:
     for key in FORMATS[format]:
         if key not in row:
             other = detect(row)
-            raise Fault(f"no {key!r}" + (f", this looks like {other} and not like {format}" if other else ""))
+            raise Fault(f"no {key!r}" + (f", this looks like {other} and not like {format}" if other else ""),
+                        "bring all rows into one format" if other else f"a row of {format} has {', '.join(FORMATS[format])}")
     return CONVERTERS[format](row)
 
 
 def spell(row: Row) -> bytes:
-    """The canonical bytes of a converted row: what is hashed and what is written."""
+    """The canonical bytes of a converted row: what is hashed and what is written. The same as document.canonical's."""
     try:
-        return canonical(row)
-    except UnicodeEncodeError:
-        raise Fault("holds half a character (a lone surrogate)") from None
+        return orjson.dumps(row, option=orjson.OPT_SORT_KEYS)
+    except TypeError:
+        raise Fault("holds half a character (a lone surrogate)",
+                    "write the whole character: \\ud83d needs its second half") from None
 
 
 def _plain(row: Row) -> Row:
-    return {"text": _said(row["text"], "'text'")}
+    return {"text": _said(row["text"], "'text'", "text")}
 
 
 def _messages(row: Row) -> Row:
-    return {"messages": _conversation(row["messages"], "role", "content")}
+    return {"messages": _conversation(row["messages"], "role", "content", ("messages",))}
 
 
 def _sharegpt(row: Row) -> Row:
-    turns = _conversation(row["conversations"], "from", "value")
+    turns = _conversation(row["conversations"], "from", "value", ("conversations",))
     return {"messages": _system(row) + turns if turns[0]["role"] != "system" else turns}
 
 
 def _alpaca(row: Row) -> Row:
-    prompt, more = _said(row["instruction"], "'instruction'"), row.get("input")
+    prompt, more = _said(row["instruction"], "'instruction'", "instruction"), row.get("input")
     if more is not None and not isinstance(more, str):
-        raise Fault(f"'input' is {_type(more)}, text is needed")
+        raise Fault(f"'input' is {_type(more)}, text is needed", TEXT, ("input",))
     if more and more.strip():
         prompt = f"{prompt}\n\n{more}"
-    return {"messages": [*_system(row), _turn("user", prompt), _turn("assistant", _said(row["output"], "'output'"))]}
+    return {"messages": [*_system(row), _turn("user", prompt),
+                         _turn("assistant", _said(row["output"], "'output'", "output"))]}
 
 
 def _prompt_completion(row: Row) -> Row:
     prompt, completion = row["prompt"], row["completion"]
     if isinstance(prompt, list) or isinstance(completion, list):
         if not (isinstance(prompt, list) and isinstance(completion, list)):
-            raise Fault("'prompt' and 'completion' must both be text, or both lists of messages")
+            raise Fault("'prompt' and 'completion' must both be text, or both lists of messages", "write both alike",
+                        ("completion",))
         if not completion:
-            raise Fault("'completion' is empty")
-        return {"messages": _conversation(prompt + completion, "role", "content")}
-    return {"messages": [_turn("user", _said(prompt, "'prompt'")),
-                         _turn("assistant", _said(completion, "'completion'"))]}
+            raise Fault("'completion' is empty", EMPTY, ("completion",))
+        return {"messages": _conversation(prompt + completion, "role", "content", ("prompt",))}
+    return {"messages": [_turn("user", _said(prompt, "'prompt'", "prompt")),
+                         _turn("assistant", _said(completion, "'completion'", "completion"))]}
 
 
 CONVERTERS: dict[str, Callable[[Row], Row]] = {
@@ -98,41 +104,49 @@ CONVERTERS: dict[str, Callable[[Row], Row]] = {
     "prompt_completion": _prompt_completion}
 
 
-def _conversation(turns: Any, role_key: str, text_key: str) -> list[dict[str, str]]:
+def _conversation(turns: Any, role_key: str, text_key: str, at: Path) -> list[dict[str, str]]:
     if not isinstance(turns, list):
-        raise Fault(f"the conversation is {_type(turns)}, a list is needed")
+        raise Fault(f"the conversation is {_type(turns)}, a list is needed", f'[{{"{role_key}": "user", …}}, …]', at)
     if not turns:
-        raise Fault("the conversation is empty")
-    found = [_one(n, turn, role_key, text_key) for n, turn in enumerate(turns, 1)]
+        raise Fault("the conversation is empty", "write a question and its answer, or leave the row out", at)
+    found = [_one(n, turn, role_key, text_key, at) for n, turn in enumerate(turns)]
     talk = found[1:] if found[0]["role"] == "system" else found
     for n, turn in enumerate(talk):
         expected = "assistant" if n % 2 else "user"
         if turn["role"] != expected:
-            place = n + 1 + len(found) - len(talk)
-            raise Fault(f"message {place} is of the {turn['role']}, one of the {expected} is due")
+            place = n + len(found) - len(talk)
+            raise Fault(f"message {place + 1} is of the {turn['role']}, one of the {expected} is due",
+                        "questions and answers take turns; one of the system stands first", (*at, place, role_key))
     if len(talk) % 2 or not talk:
-        raise Fault("the conversation does not end with an answer of the assistant")
+        raise Fault("the conversation does not end with an answer of the assistant",
+                    "write the answer, or leave the last question out", (*at, len(found) - 1))
     return found
 
 
-def _one(number: int, turn: Any, role_key: str, text_key: str) -> dict[str, str]:
+def _one(number: int, turn: Any, role_key: str, text_key: str, at: Path) -> dict[str, str]:
     if not isinstance(turn, dict):
-        raise Fault(f"message {number} is {_type(turn)}, an object is needed")
+        raise Fault(f"message {number + 1} is {_type(turn)}, an object is needed", f'{{"{role_key}": …, "{text_key}": …}}',
+                    (*at, number))
     for key in (role_key, text_key):
         if key not in turn:
-            raise Fault(f"message {number} has no {key!r}")
+            raise Fault(f"message {number + 1} has no {key!r}", f"every message has {role_key!r} and {text_key!r}",
+                        (*at, number))
     role = turn[role_key]
-    if not isinstance(role, str) or role.lower() not in ROLES:
-        raise Fault(f"message {number} has a role that is not known (system, user, assistant)")
-    return _turn(ROLES[role.lower()], _said(_parts(turn[text_key]), f"message {number}"))
+    if type(role) is not str or role.lower() not in ROLES:
+        raise Fault(f"message {number + 1} has a role that is not known (system, user, assistant)",
+                    "name one of the three; tools are not trained on", (*at, number, role_key))
+    content = turn[text_key]
+    if type(content) is not str or not content or content.isspace():
+        content = _said(_parts(content, (*at, number, text_key)), f"message {number + 1}", *at, number, text_key)
+    return {"role": ROLES[role.lower()], "content": content}
 
 
-def _parts(content: Any) -> Any:
+def _parts(content: Any, at: Path) -> Any:
     """Content may be a list of text parts; anything but text cannot be trained on here."""
     if not isinstance(content, list):
         return content
     if not all(isinstance(p, dict) and p.get("type") == "text" and isinstance(p.get("text"), str) for p in content):
-        raise Fault("a message has parts that are not text")
+        raise Fault("a message has parts that are not text", "leave out images and tool calls, or the row", at)
     return "".join(p["text"] for p in content)
 
 
@@ -140,18 +154,18 @@ def _system(row: Row) -> list[dict[str, str]]:
     system = row.get("system")
     if system is None or system == "":
         return []
-    return [_turn("system", _said(system, "'system'"))]
+    return [_turn("system", _said(system, "'system'", "system"))]
 
 
 def _turn(role: str, content: str) -> dict[str, str]:
     return {"role": role, "content": content}
 
 
-def _said(value: Any, name: str) -> str:
+def _said(value: Any, name: str, *path: str | int) -> str:
     if not isinstance(value, str):
-        raise Fault(f"{name} is {_type(value)}, text is needed")
-    if not value.strip():
-        raise Fault(f"{name} is empty")
+        raise Fault(f"{name} is {_type(value)}, text is needed", TEXT, path)
+    if not value or value.isspace():
+        raise Fault(f"{name} is empty", EMPTY, path)
     return value
 
 

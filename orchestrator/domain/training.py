@@ -85,6 +85,7 @@ class DatasetFacts:
     held_out: int
     warnings: tuple[str, ...] = ()
     path: str = field(default="", metadata=PRIVATE)
+    split: str = "1"                     # the rule by which rows are held out
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.dataset.formats import CONVERTERS, convert, detect, spell
-from orchestrator.dataset.lines import MOST_LINE_BYTES, Fault, parse
+from orchestrator.dataset.faults import Fault
+from orchestrator.dataset.lines import MOST_LINE_BYTES, parse
 
 ASK, ANSWER = {"role": "user", "content": "ask"}, {"role": "assistant", "content": "answer"}
 SYSTEM = {"role": "system", "content": "be brief"}
@@ -75,17 +76,17 @@ def test_a_fault_in_a_row(format: str, text: str, told: str) -> None:
 
 
 @pytest.mark.parametrize(("line", "told"), [
-    (b"\xef\xbb\xbf{}", "starts with a byte order mark (BOM), save the file as UTF-8 without it"),
-    (b"\xff\xfe{\0", "this is a UTF-16 file, plain UTF-8 JSON lines are needed"),
-    (b"PAR1....", "this is a parquet file, plain UTF-8 JSON lines are needed"),
-    (b'{"a": "\xe4"}', "not UTF-8 at byte 8"),
+    (b"\xef\xbb\xbf{}", "starts with a byte order mark (BOM)"),
+    (b"\xff\xfe{\0", "this is a UTF-16 file, UTF-8 is needed"),
+    (b"PAR1....", "this is a parquet file, UTF-8 is needed"),
+    (b'{"a": "\xe4"}', "not UTF-8, it looks like Latin-1 (Windows-1252)"),
     (b"[1]", "a JSON array, one object a line is needed"),
     (b'"a"', "not a JSON object"),
-    (b'{"a": 1', "not JSON at column 8"),
+    (b'{"a": 1', "not JSON: the object has no end"),
     (b'{"a": 1, "a": 2}', "a key is there twice"),
     (b'{"a": NaN}', "NaN is not JSON"),
     (b"[" * 100_000, "nested too deep"),
-    (b'{"a":' * 9 + b"1" + b"}" * 9, "nested too deep"),
+    (b'{"a":' * 65 + b"1" + b"}" * 65, "nested too deep"),
     (b" " * (MOST_LINE_BYTES + 1), "longer than 4 MiB"),
 ])
 def test_a_fault_in_a_line(line: bytes, told: str) -> None:
