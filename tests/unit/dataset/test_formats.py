@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.dataset.formats import CONVERTERS, convert, detect, spell
 from orchestrator.dataset.faults import Fault
+from orchestrator.dataset.formats import CONVERTERS, convert, detect, spell
 from orchestrator.dataset.lines import MOST_LINE_BYTES, parse
 
 ASK, ANSWER = {"role": "user", "content": "ask"}, {"role": "assistant", "content": "answer"}
