@@ -9,14 +9,15 @@ from .domain.progress import Finished
 from .domain.training import Agreement
 from .errors import LeaveNode, Refused, StopRun
 from .house import House, Site
-from .ledger import leases, result_of
+from .ledger import intent_of, leases, result_of
 
 SECONDS_TO_REJECT = 150                  # a challenge must be over this long before the inspection window closes
 
 
 def given_up(house: House) -> bool:
-    """Keys that were destroyed do not come back: a run that ended without its adapter stays ended."""
-    forgotten = result_of(house, steps.FORGET)
+    """Keys that were destroyed do not come back: a run that ended without its adapter stays ended. Begun is enough: what a
+    crash left of the key is not known."""
+    forgotten = intent_of(house, steps.FORGET)
     return forgotten is not None and all(result_of(house.at(s), steps.COLLECT) is None for s in leases(house))
 
 

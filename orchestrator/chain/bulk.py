@@ -79,8 +79,7 @@ class BulkSender(Sender):
                 found.append((call, NoFunds(f"{me} cannot pay the gas of this one any more",
                                             hint="send it some of the chain's own coin, then again")))
                 continue
-            signed = self._sign(self._transaction(nonce, call.to, call.data, 0, gas, bid))
-            self._outbox.keep(self._name, call.key, signed)
+            signed = self._kept(call.key, self._transaction(nonce, call.to, call.data, 0, gas, bid))
             found.append((call, signed))
             left, nonce = left - gas * bid.most, nonce + 1
         return found

@@ -89,8 +89,7 @@ class Sender:
         NothingMade: refused, before or after signing. NoFunds, Unreachable: before. OutcomeUnknown: after."""
         if (receipt := self.outcome(key)) is not None and receipt.ok:
             return receipt
-        signed = self._sign(self._fields(to, data, value))
-        self._outbox.keep(self._name, key, signed)
+        signed = self._kept(key, self._fields(to, data, value))
         receipt = self._see_through(key, [signed])
         return self._must_be_ok(receipt, to, data, value)
 
@@ -252,10 +251,13 @@ class Sender:
         return {"chainId": self._chain_id, "nonce": nonce, "to": to_checksum_address(to), "value": value, "data": data,
                 "gas": gas, "maxFeePerGas": bid.most, "maxPriorityFeePerGas": bid.tip}
 
-    def _sign(self, fields: Mapping[str, Any]) -> Signed:
+    def _kept(self, key: str, fields: Mapping[str, Any]) -> Signed:
+        """Signed and written down, and only then is its nonce taken: whatever comes between leaves no gap."""
         raw, hash = self._wallet.sign_transaction(fields)
+        signed = Signed(fields["nonce"], raw, hash)
+        self._outbox.keep(self._name, key, signed)
         self._next_nonce = max(self._next_nonce, fields["nonce"] + 1)
-        return Signed(fields["nonce"], raw, hash)
+        return signed
 
     def _renewed(self, key: str, attempt: Attempt) -> Attempt:
         """The attempt itself, or a replacement if its bid has become hopeless."""
@@ -267,13 +269,13 @@ class Sender:
         return self._outbid(key, attempt, bid) if hopeless else attempt
 
     def _outbid(self, key: str, attempt: Attempt, bid: Fees) -> Attempt:
-        """The same call on the same nonce for more, kept before it is sent. Above the user's ceiling: as it was."""
-        higher = fees.outbid(bid_of(attempt.raw), bid)
+        """The same call on the same nonce for more, kept before it is sent. Above the user's ceiling or purse: as it was."""
+        higher, fields = fees.outbid(bid_of(attempt.raw), bid), fields_of(attempt.raw)
         if self._policy.most is not None and higher.most > self._policy.most:
             return attempt
-        signed = self._sign({**fields_of(attempt.raw), "maxFeePerGas": higher.most, "maxPriorityFeePerGas": higher.tip})
-        self._outbox.keep(self._name, key, signed)
-        return signed
+        if self._rpc.balance(self._wallet.address) < fields["gas"] * higher.most + fields["value"]:
+            return attempt               # nobody would take it; the bytes that can be paid for stay the ones that are sent
+        return self._kept(key, {**fields, "maxFeePerGas": higher.most, "maxPriorityFeePerGas": higher.tip})
 
 
 def with_margin(gas: int) -> int:

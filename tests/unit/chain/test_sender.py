@@ -13,8 +13,9 @@ from orchestrator.errors import NoFunds, NothingMade, OutcomeUnknown, Transient
 from orchestrator.journal.outbox import Outbox
 from orchestrator.lab import chain
 from orchestrator.lab.deploy import send
+from orchestrator.second_row import Attempt
 from tests.fakes.labchain import NO_FEE, Lab, a_key, an_access_hash, lab
-from tests.fakes.outbox import DyingOutbox, Killed
+from tests.fakes.outbox import DyingOutbox, Killed, MemoryOutbox
 from tests.fakes.wires import Wire, http_server
 
 pytestmark = pytest.mark.money
@@ -161,6 +162,43 @@ def test_a_bid_that_became_too_low_is_raised_on_the_same_nonce(world: Lab, outbo
     wallet = f"{world.facts.chain_id}:{world.renter.address}"
     attempts = outbox.attempts(wallet, f"create:{rental.id}")
     assert len(attempts) == 2 and attempts[0].nonce == attempts[1].nonce and not outbox.pending(wallet)
+
+
+def test_an_interrupt_between_signing_and_keeping_takes_no_nonce(world: Lab, outbox: Outbox) -> None:
+    """The nonce was counted before it was kept: the next one was signed above a gap that nobody would fill."""
+    class Interrupted(MemoryOutbox):
+        def keep(self, wallet: str, key: str, attempt: Attempt) -> None:
+            if len(self.kept) == 1:
+                self.kept[wallet, "interrupted"] = []
+                raise KeyboardInterrupt
+            super().keep(wallet, key, attempt)
+
+    intent = Intent(world)
+    escrow = world.escrow(Interrupted(), wait_s=2)
+    with pytest.raises(KeyboardInterrupt):
+        intent.make(escrow)
+    assert intent.make(escrow).status == "funded" and intent.paid == DEPOSIT
+
+
+def test_a_bid_that_the_wallet_cannot_pay_replaces_nothing(world: Lab, outbox: Outbox) -> None:
+    """One absurd base fee, and the only bytes that were sent from then on were ones that nobody takes."""
+    intent = Intent(world)
+    escrow = world.escrow(outbox, wait_s=0.3)
+    escrow._allow("0x00", DEPOSIT)
+    world.rpc("evm_setAutomine", False)
+    with pytest.raises(OutcomeUnknown):
+        intent.make(escrow)
+    owned = world.rpc("eth_getBalance", world.renter.address, "latest")
+    world.rpc("anvil_setBalance", world.renter.address, hex(2 * 10**15))
+    try:
+        world.rpc("anvil_setNextBlockBaseFeePerGas", hex(400 * 10**9))
+        world.rpc("evm_mine")
+        with pytest.raises((OutcomeUnknown, NoFunds, Transient)):
+            intent.make(escrow)
+        wallet = f"{world.facts.chain_id}:{world.renter.address}"
+        assert len([a for _, a in outbox.pending(wallet)]) == 1
+    finally:
+        world.rpc("anvil_setBalance", world.renter.address, owned)
 
 
 def test_dropped_by_the_node_and_sent_again(world: Lab, outbox: Outbox) -> None:
