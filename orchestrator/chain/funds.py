@@ -50,7 +50,8 @@ class Funds:
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """What a sweep sent. `earlier`: one that had been begun before was seen through first."""
+    """What a sweep sent. `earlier`: one that had been begun before was seen through first. `final`: no reorganisation can
+    take back what is in a block by now; until then the same command again sees to it."""
 
     to: str
     usdc: Money
@@ -59,6 +60,7 @@ class Swept:
     transactions: tuple[str, ...]
     earlier: bool
     left: Money
+    final: bool
 
 
 class Purse:
@@ -142,7 +144,7 @@ class Purse:
             usdc, first = self._sweep_usdc(to)
             coin, second = self._sweep_coin(to)
         left = Money(self._rpc.balance(self.address), POL)
-        return Swept(to, usdc, coin, credit, (*first, *second), earlier, left)
+        return Swept(to, usdc, coin, credit, (*first, *second), earlier, left, not self._sender.unfinished("sweep:"))
 
     def _sweep_usdc(self, to: str) -> tuple[Money, tuple[str, ...]]:
         amount = Money(self._token(self.facts.token)("balanceOf", self.address), USDC)

@@ -53,7 +53,8 @@ def need_tree(need: Need, lacking: Need, found: Funds) -> dict[str, Json]:
 
 def swept_tree(swept: Swept) -> dict[str, Json]:
     return {"to": swept.to, "usdc": str(swept.usdc.units), "pol": str(swept.coin.units), "credit": str(swept.credit.units),
-            "left_pol": str(swept.left.units), "transactions": list(swept.transactions), "finished_earlier": swept.earlier}
+            "left_pol": str(swept.left.units), "transactions": list(swept.transactions), "finished_earlier": swept.earlier,
+            "final": swept.final}
 
 
 def show_swept(swept: Swept) -> None:
@@ -64,6 +65,8 @@ def show_swept(swept: Swept) -> None:
     else:
         print(f"sent      {swept.usdc} and {swept.coin} to {swept.to}")
     print(f"left      {swept.left}, which is not worth its gas")
+    if not swept.final:
+        print("included, not final yet: the same command again in a minute says when it is, and sends nothing twice")
 
 
 def _units(money: Money | None) -> str | None:

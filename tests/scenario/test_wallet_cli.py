@@ -223,6 +223,13 @@ def test_settings_that_are_wrong(made: Own, changes: dict[str, Any], words: str,
     assert words in made.said("wallet", "show", code=code).err
 
 
+def test_a_list_of_nodes_of_which_one_is_there(funded: Own) -> None:
+    funded.settings(rpc=["http://127.0.0.1:9", funded.lab.facts["chain_url"]])
+    assert funded("wallet", "show")["usdc"] == "3000000"
+    funded.settings(rpc=["http://127.0.0.1:9", "http://localhost:9"])
+    assert "chain node 127.0.0.1, localhost does not answer" in funded.said("wallet", "show", code=1).err
+
+
 def test_polygon_is_opted_into(own: Own) -> None:
     page = own.laptop.write_run(parcels(20), market="open", budget="60.00 USDC")
     own.settings(chain_id=137, token=None, escrow=None)
