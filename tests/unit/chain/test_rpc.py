@@ -81,6 +81,26 @@ def test_polygons_long_headers_and_a_node_without_pending_blocks() -> None:
             Rpc(url).block("pending")
 
 
+def test_ranges_of_logs_are_halved_until_the_node_takes_them() -> None:
+    asked: list[tuple[int, int]] = []
+
+    def answer(question: dict[str, Any]) -> Any:
+        first, last = (int(question["params"][0][name], 16) for name in ("fromBlock", "toBlock"))
+        asked.append((first, last))
+        if last - first >= 3:
+            return no(question, "query exceeds max block range 3")
+        log = {"transactionHash": "0x" + f"{first:064x}", "address": WHO, "topics": [], "data": "0x",
+               "blockNumber": hex(first), "blockHash": "0x" + "01" * 32, "logIndex": "0x0", "transactionIndex": "0x0", "removed": False}
+        return ok(question, [log])
+
+    with http_server(answer) as url:
+        found = Rpc(url).logs(WHO, ["0x" + "02" * 32], 0, 9)
+    assert [int(one, 16) for one in found] == [0, 3, 5, 8] and len(asked) == 7
+    with http_server(lambda question: no(question, "no logs today")) as url:
+        with pytest.raises(Unreachable, match="no logs today"):
+            Rpc(url).logs(WHO, ["0x" + "02" * 32], 0, 1)
+
+
 def test_a_nodes_words_are_cleaned() -> None:
     with http_server(lambda question: no(question, "bad\n\x1b[31mthing" + "x" * 500)) as url:
         with pytest.raises(Unreachable) as problem:
