@@ -15,7 +15,7 @@ Ports that only rooms see, one room served by another, stand in second_row.py.
 """
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
@@ -317,6 +317,10 @@ class Notary(Protocol):
     """Signs what the journal says. Both verbs are pure functions of the rows they are given."""
 
     def seal(self, order: ReportOrder, events: Sequence[Event]) -> SealedReport:
+    def describe(self, base: BaseModel) -> Mapping[str, Json]:
+        """Read only: the model's config.json, the bytes that `base` names. BadInput, Unreachable."""
+        ...
+
         """Write and sign the lease's report over the first `order.count` rows."""
         ...
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from ..domain.event import BILLING, Owed
 from ..domain.names import lasting
-from ..domain.training import Agreement
+from ..domain.training import Agreement, Forecast
 from ..errors import BadInput, Refused
 from .desk import ask, note
 
@@ -86,3 +86,17 @@ def sheet(a: Agreement) -> list[str]:
         ]
     lines.append(f"note        {CAN_READ}" if a.stranger else "note        your own server: nothing is rented or paid")
     return lines
+    lines += foreseen(a.forecast) if a.forecast else []
+
+
+def foreseen(f: Forecast) -> list[str]:
+    """The plan's two lines, each with its range; what cannot be told is said."""
+    low, expected, high = (mib / 1024 for mib in f.memory)
+    of = f" of {f.card_mib / 1024:.1f}" if f.card_mib else ""
+    spare = (f.card_mib - f.memory[1]) * 100 // f.card_mib if f.card_mib else 0
+    room = f": {f.verdict}" + (f", {spare} % to spare" if spare > 0 else "") if f.verdict else ""
+    lines = [f"memory      about {expected:.1f}{of} GiB on the GPU ({low:.1f} to {high:.1f}){room}"]
+    if not f.seconds[1]:
+        return [*lines, f"time        not known: {f.why}"]
+    least, whole, most = (lasting(seconds) for seconds in f.seconds)
+    return [*lines, f"time        about {whole} ({least} to {most}), of it {lasting(f.job_seconds)} training and evaluation"]

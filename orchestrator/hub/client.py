@@ -4,7 +4,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -44,6 +44,14 @@ class HubClient:
                 check_config(name, self._json(repo, commit, listing[name]), model)
         table = tuple(sorted((entry.name, self._sha256(repo, commit, entry)) for entry in files))
         return BaseModel(self._web.endpoint, repo, commit, table, sum(entry.size for entry in files))
+
+    def describe(self, base: BaseModel) -> Mapping[str, Any]:
+        """Read only: the model's config.json, the bytes that `base` names. BadInput, Unreachable."""
+        digest = dict(base.files).get(CONFIG)
+        entry = Entry(CONFIG, 0, digest, None)
+        config = self._json(base.repo, base.commit, entry)
+        check_config(CONFIG, config, base.repo)
+        return dict(config)
 
     def _listing(self, model: str, revision: str) -> tuple[str, str, dict[str, Entry]]:
         """(repo as the hub calls it today, commit, its files)."""

@@ -2,12 +2,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..domain.lease import HardwareClaim, Offer
 from ..domain.training import Forecast, Pace
 from .cards import Card, card_of
-from .fit import fits, remedies, smallest_card, verdict
+from .fit import remedies, smallest_card, verdict
 from .hours import Span, Work, around, evaluating, setting_of, training, work_of
 from .memory import MIB, Need, Setting, need
 from .past import correction
@@ -80,9 +80,19 @@ def whole_of(job: Span, run: Planned) -> Span:
 
 
 def advice(run: Planned, largest_mib: int) -> str:
-    """What would make it fit, in the run file's words; "" where nothing is known to."""
+    """What would make it fit, in the run file's words."""
     ways = [f"{r.text} ({r.high / 2**30:.1f} GiB)" for r in remedies(run.shape, run.how, largest_mib)[:FEW_REMEDIES]]
-    card = smallest_card(run.shape, run.how)
-    if card and not fits(run.shape, run.how, largest_mib):
-        ways.append(f"a card like {card.name}")
-    return " or ".join(ways)
+    if larger := _larger(run.shape, run.how):
+        ways.append(larger)
+    return " or ".join(ways) or "a smaller model: no card that is known here holds this one"
+
+
+def _larger(shape: Shape, how: Setting) -> str:
+    """The smallest card, if need be with four bits and one row at a time."""
+    changes: tuple[tuple[str, Setting], ...] = (
+        ("", how), ("method: qlora and ", replace(how, method="qlora")),
+        ("method: qlora, per_device_train_batch_size: 1 and ", replace(how, method="qlora", batch=1)))
+    for text, changed in changes:
+        if card := smallest_card(shape, changed):
+            return f"{text}a card like {card.name}"
+    return ""

@@ -8,7 +8,7 @@ from ..domain.names import Digest, lasting
 from ..domain.training import Agreement, Forecast
 from ..errors import Refused
 
-AUTO_SECONDS = 2 * 3600                  # `hours: auto` without a budget
+AUTO_SECONDS = 2 * 3600                  # `hours: auto` without a budget, and the least that it allows by a plan
 LEAST_SECONDS = 1200                     # connecting, installing, wiping and ending need this much
 SLICE_SECONDS = 3600                     # how far ahead we pay
 CHECK_SECONDS = 600                      # planned install plus challenge, held against the inspection window
@@ -31,7 +31,7 @@ def agreement(offer: Offer, seconds: int | None, budget: Money | None, forecast:
 
 
 def planned_seconds(offer: Offer, seconds: int | None, budget: Money | None, forecast: Forecast | None = None) -> int:
-    """`hours:` as it was written; `auto`: the plan's high figure, or without one as far as the budget reaches."""
+    """`hours:` as it was written; `auto`: by the plan, or without one as far as the budget reaches."""
     if seconds is not None and seconds > offer.max_seconds:
         raise Refused(f"{lasting(seconds)} wanted, {offer.offer_id} allows {lasting(offer.max_seconds)}",
                       hint="lower `hours:` in the run file")
@@ -46,9 +46,10 @@ def planned_seconds(offer: Offer, seconds: int | None, budget: Money | None, for
 
 
 def _by_plan(forecast: Forecast | None) -> int:
-    """The high figure, rounded up; 0 where the plan does not know."""
+    """Twice the high figure, rounded up, two hours at least; 0 where the plan does not know. What is not used comes back,
+    while a job that is stopped by too small a bound has cost its time for nothing."""
     high = forecast.seconds[2] if forecast else 0
-    return max(LEAST_SECONDS, -(-high // ROUNDED) * ROUNDED) if high else 0
+    return max(AUTO_SECONDS, -(-2 * high // ROUNDED) * ROUNDED) if high else 0
 
 
 def _must_be_enough(offer: Offer, seconds: int, forecast: Forecast | None) -> None:

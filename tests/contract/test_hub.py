@@ -5,6 +5,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -223,6 +224,15 @@ class Odd:
     def resolve(self, token: str | None = None) -> Any:
         with served(self()) as url:
             return HubClient(url, token).resolve(REPO, "main")
+
+
+def test_a_model_is_described_by_the_bytes_that_were_resolved(address: str, repo: Path) -> None:
+    hub = HubClient(address)
+    base = hub.resolve(REPO, "main")
+    assert hub.describe(base)["model_type"] == json.loads((repo / "config.json").read_bytes())["model_type"]
+    files = tuple((name, "0" * 64 if name == "config.json" else digest) for name, digest in base.files)
+    with pytest.raises(Unreachable, match=r"config\.json of .* arrived damaged"):
+        hub.describe(replace(base, files=files))
 
 
 @pytest.mark.parametrize("gated", ["auto", "manual", True])

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from orchestrator.domain.document import Json, digest_of
@@ -57,6 +57,10 @@ class FakeDatasets:
 
 class FakeHub:
     def resolve(self, model: str, revision: str) -> BaseModel: return BaseModel("hub", model, "0" * 40, ())
+
+    def describe(self, base: BaseModel) -> Mapping[str, Json]:
+        """A model that no plan can be made for: in this world a job takes as long as a test needs."""
+        return {"model_type": "mixtral", "num_local_experts": 8}
 
 
 class FakePayloads:

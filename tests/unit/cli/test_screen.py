@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import pytest
 
-from orchestrator.cli.person import sheet
+from orchestrator.cli.person import foreseen, sheet
 from orchestrator.cli.rentals import line, row
 from orchestrator.cli.screen import Lines, told, watched
 from orchestrator.domain.document import encode
@@ -13,6 +13,7 @@ from orchestrator.domain.lease import Ending, Lease, Offer
 from orchestrator.domain.money import USDC, Money, Rate
 from orchestrator.domain.names import Digest, Instant, LeaseId, LeaseKey, Reason, RunId
 from orchestrator.domain.progress import Working
+from orchestrator.domain.training import Forecast
 from orchestrator.planning.plan import agreement
 from orchestrator.steps import Waiting
 from orchestrator.sweep import Leftover
@@ -63,6 +64,20 @@ def test_the_page_of_ones_own_server() -> None:
     assert sheet(agreement(own, 3600, None)) == [
         f"server      gpu.example.net, your own server, {NO_GPU}",
         "note        your own server: nothing is rented or paid"]
+
+
+@pytest.mark.parametrize(("forecast", "lines"), [
+    (Forecast("RTX 4090", 24564, (9216, 10240, 12288), "fits", 1800, (1800, 3600, 7200)),
+     ["memory      about 10.0 of 24.0 GiB on the GPU (9.0 to 12.0): fits, 58 % to spare",
+      "time        about 1 hour (30 minutes to 2 hours), of it 30 minutes training and evaluation"]),
+    (Forecast(memory=(1024, 2048, 3072), why="what your server has is measured when the run is there"),
+     ["memory      about 2.0 GiB on the GPU (1.0 to 3.0)",
+      "time        not known: what your server has is measured when the run is there"]),
+    (Forecast("Quadro", 1000, (1024, 2048, 3072), "does not fit", why="how fast Quadro is, is not known here"),
+     ["memory      about 2.0 of 1.0 GiB on the GPU (1.0 to 3.0): does not fit",
+      "time        not known: how fast Quadro is, is not known here"])])
+def test_the_page_says_what_is_expected(forecast: Forecast, lines: list[str]) -> None:
+    assert foreseen(forecast) == lines
 
 
 @pytest.mark.parametrize(("gpu", "line"), [("", f"  {NO_GPU}"), ("NVIDIA H200", "  NVIDIA H200")])

@@ -20,7 +20,7 @@ from orchestrator.planning.forecast import Planned, advice, forecast, planned
 from orchestrator.planning.hours import operations, setting_of, training, work_of
 from orchestrator.planning.memory import MIB, Setting, need
 from orchestrator.planning.models import must_be_named
-from orchestrator.planning.plan import LEAST_SECONDS, agreement
+from orchestrator.planning.plan import AUTO_SECONDS, agreement
 from orchestrator.planning.prices import PRICES, Price, merged, usd
 from orchestrator.planning.shapes import Shape
 
@@ -137,14 +137,15 @@ def seen(low: int, expected: int, high: int) -> Forecast:
     return Forecast("RTX 4090", MIB_4090, (9000, 10000, 11000), "fits", expected // 2, (low, expected, high))
 
 
-def test_hours_auto_are_the_plans_high_figure_rounded_up() -> None:
+def test_hours_auto_are_twice_the_plans_high_figure_rounded_up() -> None:
     agreed = agreement(offer("a"), None, Money.parse("8 USDC", USDC), seen(2000, 3000, 5000))
-    assert agreed.seconds == 5100 and agreed.forecast == seen(2000, 3000, 5000)
+    assert agreed.seconds == 10_200 and agreed.forecast == seen(2000, 3000, 5000)
 
 
-def test_hours_auto_never_pass_the_budget_and_never_fall_below_what_any_run_needs() -> None:
+def test_hours_auto_never_pass_the_budget_and_are_two_at_least() -> None:
     assert agreement(offer("a"), None, Money.parse("0.45 USDC", USDC), seen(2000, 3000, 5000)).seconds == 3600
-    assert agreement(offer("a"), None, Money.parse("8 USDC", USDC), seen(60, 90, 120)).seconds == LEAST_SECONDS
+    assert agreement(offer("a"), None, Money.parse("8 USDC", USDC), seen(60, 90, 120)).seconds == AUTO_SECONDS
+    assert agreement(offer("a"), None, None, seen(60, 90, 86_400)).seconds == 86_400
 
 
 def test_hours_auto_without_a_plan_go_as_far_as_the_budget() -> None:
