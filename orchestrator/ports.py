@@ -299,6 +299,10 @@ class Hub(Protocol):
         one without safetensors, or a gated one (with the licence's address as hint). Unreachable."""
         ...
 
+    def describe(self, base: BaseModel) -> Mapping[str, Json]:
+        """Read only: the model's config.json, the bytes that `base` names. BadInput, Unreachable."""
+        ...
+
 
 class Payloads(Protocol):
     def fitting(self, hardware: HardwareReport, engine: str) -> Payload:
@@ -317,10 +321,6 @@ class Notary(Protocol):
     """Signs what the journal says. Both verbs are pure functions of the rows they are given."""
 
     def seal(self, order: ReportOrder, events: Sequence[Event]) -> SealedReport:
-    def describe(self, base: BaseModel) -> Mapping[str, Json]:
-        """Read only: the model's config.json, the bytes that `base` names. BadInput, Unreachable."""
-        ...
-
         """Write and sign the lease's report over the first `order.count` rows."""
         ...
 

@@ -84,9 +84,9 @@ def sheet(a: Agreement) -> list[str]:
             f"gas         about {a.gas if a.gas else 'nothing'}",
             f"worst case  {a.worst_case}" + ("" if a.bounded else ", with no bound if this laptop dies"),
         ]
+    lines += foreseen(a.forecast) if a.forecast else []
     lines.append(f"note        {CAN_READ}" if a.stranger else "note        your own server: nothing is rented or paid")
     return lines
-    lines += foreseen(a.forecast) if a.forecast else []
 
 
 def foreseen(f: Forecast) -> list[str]:
