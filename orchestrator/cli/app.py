@@ -9,7 +9,7 @@ import typer
 
 from ..domain.text import plain
 from ..errors import SealtuneError
-from . import audit, demo, end, escrow, lab, logs, rentals, resume, run, status, wallet
+from . import audit, data, demo, end, escrow, lab, logs, rentals, resume, run, status, wallet
 
 app = typer.Typer(
     name="sealtune", no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False,
@@ -22,6 +22,7 @@ COMMANDS: tuple[tuple[str, Callable[..., Any]], ...] = (
 )
 for name, command in COMMANDS:
     app.command(name)(command)
+app.add_typer(data.app, name="data")
 app.add_typer(wallet.app, name="wallet")
 app.add_typer(escrow.app, name="escrow")
 app.add_typer(lab.app, name="lab")

@@ -1,7 +1,6 @@
 """The check of a dataset, top to bottom: what it is, every row, a closer look at some, and which rows are held out."""
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from .formats import kind_of
 from .hashes import Numbers
 from .source import Source
 from .structure import Structure
+from .tokens import Counter, Tokens
 
 FEWEST, FEW, MANY = 2, 200, 10_000
 RULE = "2"                               # of the split
@@ -62,6 +62,13 @@ def check(path: Path, format: str = "auto", seen: Callable[[int], None] | None =
     return Checked(source, found, looked, chosen, held_out, stratified)
 
 
+def count_tokens(found: Checked, counter: Counter) -> Tokens:
+    """Count the rows that were looked into. Rows that the model's template refuses become faults."""
+    wanted = None if len(found.content.lines) == found.rows else frozenset(found.content.lines)
+    rows = ((line, made) for line, _, made in content.rows(found.source, found.structure.format, wanted))
+    return counter.count(rows, found.tally, found.source.path.name)
+
+
 def drawn(path: Path, found: Structure, looked: Content) -> tuple[frozenset[int], int, bool]:
     """(stamps held out, how many rows, by classes or not), by rule 2."""
     stamps = found.hashes.column("stamps")
@@ -89,8 +96,8 @@ def _pool(stamps: Numbers) -> tuple[list[int], list[int]]:
 def _classes(found: Structure) -> bool:
     """The rows fall into classes; looked at in the first rows where there are very many."""
     some = found.hashes.column("classes")[:split.POOL]
-    counts = Counter(some[some != 0].tolist())
-    return coverage.are_classes(counts, len(some))
+    _, counts = np.unique(some[some != 0], return_counts=True)
+    return coverage.are_classes(counts.tolist(), len(some))
 
 
 # ---- what deserves a word ---------------------------------------------------------------------------------

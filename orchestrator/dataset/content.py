@@ -6,6 +6,7 @@ The sample is the rows with the smallest stamps: the same for the same rows, in 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from . import coverage, formats
 from .coverage import Coverage
 from .faults import Fault
+from .formats import Row
 from .language import language
 from .near import ALIKE, UNLIKE, Families, Texts, alike, pairs, without_forms
 from .source import Source
@@ -34,22 +36,17 @@ class Content:
     families: dict[int, int] = field(default_factory=dict)
     languages: Counter[str] = field(default_factory=Counter)
     coverage: Coverage | None = None
-    preview: list[formats.Row] = field(default_factory=list)
+    preview: list[Row] = field(default_factory=list)
     texts: Texts = field(default_factory=Texts)
 
 
 def examine(source: Source, structure: Structure, most: int = MOST_ROWS) -> Content:
+    """Look into `most` rows at most."""
     stamps, lines = structure.hashes.column("stamps"), structure.hashes.column("lines")
     picked = np.arange(len(stamps)) if len(stamps) <= most else np.sort(np.argpartition(stamps, most)[:most])
     wanted, whole = frozenset(lines[picked].tolist()), len(stamps) <= most
     found, asked, answered, counting = Content(len(stamps)), Texts(), Texts(), coverage.Counting()
-    for line, row, _ in source.rows(None if whole else wanted):
-        if isinstance(row, Fault):
-            continue
-        try:
-            made = formats.convert(structure.format, row)
-        except Fault:
-            continue
+    for line, row, made in rows(source, structure.format, None if whole else wanted):
         question, answer = spoken(made)
         found.lines.append(line)
         words = found.texts.add(f"{question}\n{answer}")
@@ -64,7 +61,14 @@ def examine(source: Source, structure: Structure, most: int = MOST_ROWS) -> Cont
     return found
 
 
-def spoken(made: formats.Row) -> tuple[str, str]:
+def rows(source: Source, format: str, wanted: frozenset[int] | None = None) -> Iterator[tuple[int, Row, Row]]:
+    """(line, row as it stands, row as it is trained on) of rows that were found good."""
+    for line, row, _ in source.rows(wanted):
+        if not isinstance(row, Fault):
+            yield line, row, formats.convert(format, row)
+
+
+def spoken(made: Row) -> tuple[str, str]:
     """(all before the answer, the answer); text is all answer."""
     if "text" in made:
         return "", made["text"]
@@ -92,4 +96,4 @@ def _once(found: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return list({b: (a, b) for a, b in reversed(found)}.values())[::-1]
 
 
-__all__ = ["ALIKE", "MOST_ROWS", "Content", "examine", "spoken"]
+__all__ = ["ALIKE", "MOST_ROWS", "Content", "examine", "rows", "spoken"]

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from . import language
@@ -44,14 +45,16 @@ class Counting:
             self._words.update({w for w in words if len(w) > 3 and w not in SMALL_WORDS and not w.isdigit()})
 
     def result(self) -> Coverage:
-        labelled = are_classes(self._labels, self._rows)
-        found = self._labels if labelled else self._answers if are_classes(self._answers, self._rows) else Counter[str]()
+        labelled = are_classes(self._labels.values(), self._rows)
+        found = self._labels if labelled else self._answers
+        if not are_classes(found.values(), self._rows):
+            found = Counter()
         rare = tuple((name, rows, self._first.get(name, 0)) for name, rows in reversed(found.most_common())
                      if rows < RARE_ROWS and rows < RARE_SHARE * self._rows)
         topics = [(w, n) for w, n in self._words.most_common(10 * MOST_TOPICS) if 1 < n <= 0.6 * self._rows]
         return Coverage(tuple(found.most_common()), labelled, rare, tuple(topics[:MOST_TOPICS]))
 
 
-def are_classes(counts: Counter[str] | Counter[int], rows: int) -> bool:
-    """Few names for nearly all rows: five rows for each and more."""
-    return 1 < len(counts) <= min(MOST_CLASSES, rows // 5) and sum(counts.values()) >= 0.9 * rows
+def are_classes(counts: Collection[int], rows: int) -> bool:
+    """Few names for nearly all rows: five rows for each and more. `counts`: rows of each name."""
+    return 1 < len(counts) <= min(MOST_CLASSES, rows // 5) and sum(counts) >= 0.9 * rows
