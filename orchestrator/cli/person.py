@@ -43,11 +43,15 @@ class Terminal:
             return "stop"
         for debt in open_:
             note(f"still open: {debt.what} of {debt.scope}{'' if debt.certain else ' (may be on its way)'}")
+        trains = any(o.what == "process" for o in open_)
+        if self._on_interrupt == "detach" and not trains:
+            note("no training has begun that could be left alone; everything is given back")
+            return "stop"
         if self._on_interrupt != "ask":
             return self._on_interrupt
         if not sys.stdin.isatty():       # --yes answers for money, not for what an interrupt means
             return "stop"
-        return choice()
+        return choice(trains)
 
     def _insist(self) -> str:
         """The first interrupt of a release is a slip, or impatience; the second is meant."""
@@ -58,12 +62,14 @@ class Terminal:
         return "wait"
 
 
-def choice() -> str:
-    """What an interrupt means, from the terminal. What is no answer is asked again; another Ctrl-C is one."""
-    known = {"w": "wait", "d": "detach", "s": "stop"}
+def choice(trains: bool) -> str:
+    """What an interrupt means, from the terminal. What is no answer is asked again; another Ctrl-C is one. Only a job
+    that trains can be left alone."""
+    known = {"w": "wait", "s": "stop", **({"d": "detach"} if trains else {})}
+    detach = "[d]etach and leave it running, " if trains else ""
     for _ in range(3):
         try:
-            answer = ask("[w]ait on, [d]etach and leave it running, or [s]top and give everything back? ")
+            answer = ask(f"[w]ait on, {detach}or [s]top and give everything back? ")
         except KeyboardInterrupt:        # at this question it can only mean one thing
             note("")
             break

@@ -106,15 +106,18 @@ def bills(book: Journals, run: RunId) -> bool:
 
 def judge(desk: Desk, run: RunId, problem: SealtuneError | None) -> tuple[str | None, str, int]:
     """The audit of what the run left, as (verdict, line, exit code); (None, why, …) where nothing was rented."""
+    from ..audit.notary import CLOSING
     from ..audit.verify import audit
 
     home = wiring.home_of(desk.settings, run)
     if isinstance(problem, Detached):
         return None, "none yet: the node goes on with the training", problem.exit_code
+    if isinstance(problem, StillOwed):
+        return None, "none yet: not everything is given back", problem.exit_code
     if not any(home.glob("lease-*/report.json")):
         return None, "no node was taken into use, so there is no report", problem.exit_code if problem else EXIT_INCOMPLETE
-    if isinstance(problem, StillOwed):
-        return None, "not everything is given back; the report is not closed", problem.exit_code
+    if not (home / CLOSING).is_file():
+        return None, "none yet: the record of the run is not closed", problem.exit_code if problem else EXIT_INCOMPLETE
     audited = audit(home, wiring.trusted_key(desk.settings), wiring.this_release())
     open_ = [c for c in audited.checks if c.word in ("failed", "not checked")]
     line = f"{audited.verdict.value}, {len(audited.checks) - len(open_)} of {len(audited.checks)} checks without objection"

@@ -57,18 +57,19 @@ def acquired(book: Journals, run: RunId) -> bool:
 def of(settings: Settings, run: RunId) -> dict[str, Any]:
     """One run: state is running, done, open (something is owed) or stopped."""
     from .. import wiring
-    from ..domain.event import Kind, owed
+    from ..domain.event import Kind
+    from ..sweep import debts
     from .screen import WORDS
 
     book = wiring.journals(settings)
     rows = book.read(run)
-    debts = [o for o in owed(rows) if o.scope != "run"]
-    state = "running" if book.in_use(run) else "open" if debts else "stopped"
+    left = debts(rows)
+    state = "running" if book.in_use(run) else "open" if left else "stopped"
     if state == "stopped" and any(e.deed.step == "collect" and e.kind is Kind.DONE for e in rows):
         state = "done"
     newest = next((e for e in reversed(rows) if e.kind is not Kind.NOTED), None)
     return {"run": run, "state": state, "step": f"{newest.deed} {newest.kind.value}" if newest else "",
             "words": f"{WORDS.get(newest.deed.step, newest.deed.step)}: {OUTCOME[newest.kind.value]}" if newest else "",
             "at": rows[-1].at if rows else None,
-            "owed": [f"{o.what} of {o.scope}{'' if o.certain else ' (perhaps)'}" for o in debts],
+            "owed": [f"{o.what} of {o.scope}{'' if o.certain else ' (perhaps)'}" for o in left],
             "home": str(wiring.home_of(settings, run))}

@@ -12,9 +12,10 @@ import pytest
 from orchestrator import wiring
 from orchestrator.audit.words import GIVEN_UP, given_up
 from orchestrator.cli.desk import Desk
+from orchestrator.cli.person import Terminal
 from orchestrator.cli.play import explained, undisturbed
 from orchestrator.cli.render import show_result
-from orchestrator.domain.event import Deed, Kind
+from orchestrator.domain.event import Deed, Kind, Owed
 from orchestrator.domain.names import RunId
 from orchestrator.errors import Interrupted, LeaveNode, NodeLost, NoOffer, Refused, StillOwed, Transient, Unreachable
 from orchestrator.settings.read import load_settings
@@ -58,6 +59,15 @@ def test_an_impatient_interrupt_does_not_cost_the_last_words() -> None:
         os.kill(os.getpid(), signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
         os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_what_does_not_train_yet_cannot_be_left_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    """During the install, `detach` once meant stop, without a word."""
+    person = Terminal(yes=True, understood=True, on_interrupt="detach")
+    lease, process = (Owed("lease-1", what, Deed("lease-1", "start"), True) for what in ("lease", "process"))
+    assert person.interrupted([lease, process], giving_back=False) == "detach"
+    assert person.interrupted([lease], giving_back=False) == "stop"
+    assert "no training has begun that could be left alone" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("owed", "line"), [

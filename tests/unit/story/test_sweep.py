@@ -11,7 +11,7 @@ import pytest
 from orchestrator.domain.event import GENESIS, Event, Kind, owed
 from orchestrator.domain.lease import Ending
 from orchestrator.domain.names import Instant, RunId
-from orchestrator.errors import CannotTell, OutcomeUnknown, SealtuneError, Transient, Unreachable, gravest
+from orchestrator.errors import CannotTell, Detached, OutcomeUnknown, SealtuneError, Transient, Unreachable, gravest
 from orchestrator.house import House
 from orchestrator.ports import Market
 from orchestrator.rental import run
@@ -242,3 +242,18 @@ def test_nothing_is_said_to_be_open_when_only_keys_are_left() -> None:
     w = killed(at=next(n for n in range(1, 60) if str(opened(n)) == "lease-1/open") - 1)
     assert [o.what for o in owed(w.events)] == ["home key", "keys"]
     assert still_open(RUN, w.events, "interrupted") is None
+
+
+def test_a_detached_run_whose_end_was_broken_off_is_leaked() -> None:
+    """`end` was told to go on and then interrupted: nobody will come back for that work."""
+    w, left = World("escrow"), [KeyboardInterrupt]
+
+    def leave(phase: str, n: int) -> None:
+        if left and w.events and str(w.events[-1].deed) == "lease-1/start" and w.events[-1].kind is Kind.DONE:
+            raise left.pop()
+
+    with pytest.raises(Detached, match="at most 5.00 USDC"):
+        run(house(w, leave, answer="detach"), task())
+    assert [left.state for left in surveyed(w)] == ["detached"]
+    end_run(RUN, lambda run: nullcontext(breaking_off(w, "wipe")))
+    assert [left.state for left in surveyed(w)] == ["leaked"]
