@@ -11,6 +11,7 @@ from ..domain.document import decode
 from ..domain.event import Event, Kind
 from ..domain.evidence import NO_GPU, HardwareReport
 from ..domain.progress import Arrived, Finished, Record, RecordKind, Seen, Working
+from ..domain.training import DatasetFacts
 
 WORDS = {
     "check": "checking the data", "model": "resolving the base model", "seal": "sealing the data", "open": "renting a node",
@@ -100,6 +101,8 @@ def told(event: Event) -> list[str]:
         return [f"  given up: {step} of {event.deed.scope}: {event.private['why']}"]
     if event.kind is Kind.NOTED and step == "left" and event.public["reason"] != "done":
         return [f"  leaving the node: {event.private.get('detail') or event.public['reason']}"]
+    if event.kind is Kind.DONE and step == "check":
+        return checked(decode(DatasetFacts, event.public, event.private))
     if event.kind is Kind.DONE and step in ("inspect", "challenge"):
         report = decode(HardwareReport, event.public, event.private)
         seen = [f"  {report.gpu or NO_GPU}"] if step == "inspect" and report.mismatch is None else []
@@ -107,6 +110,12 @@ def told(event: Event) -> list[str]:
             f"  {'simulated hardware; ' if report.simulated else ''}{c.text}: {c.word}{f' ({c.why})' if c.why else ''}"
             for c in report.checks if c.word in ("failed", "not checked")]
     return []
+
+
+def checked(facts: DatasetFacts) -> list[str]:
+    """What is known of the data before anything is paid."""
+    said = [f"  {facts.rows} rows of {facts.format}: {facts.train} to train on, {facts.held_out} held out"]
+    return said + [f"  {text}" for text in (facts.tokens, *facts.warnings) if text]
 
 
 def begun(event: Event) -> str:

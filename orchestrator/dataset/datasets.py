@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -11,9 +12,10 @@ from ..domain.names import Digest
 from ..domain.training import DataFile, DatasetFacts
 from ..errors import BadInput
 from . import formats, split, structure
-from .check import RULE, Checked, check
+from .check import RULE, Checked, check, count_tokens
 from .faults import Fault, Weight
 from .source import Source
+from .tokens import Counter
 
 SCHEMA = "sealtune/rows/1"
 NAME = "rows.jsonl"
@@ -22,6 +24,7 @@ WARNED = {                               # doubts that a run says again, counted
     "duplicate": "{0} of {1} rows are copies of others", "near-duplicate": "{0} of {1} rows are nearly copies of others",
     "contradiction": "{0} of {1} rows contradict another row", "cut": "{0} of {1} answers seem to be cut",
     "near-contradiction": "{0} of {1} rows nearly contradict another row", "fence": "{0} of {1} answers seem to be cut",
+    "too-long": "{0} of {1} rows are cut",
     "marker": "{0} of {1} rows have a chat template's marker in their text", "hollow": "{0} of {1} answers are placeholders",
     "garbled": "{0} of {1} rows have garbled letters", "rare-class": "{0} classes are rare in {1} rows",
 }
@@ -29,9 +32,11 @@ CANARY = re.compile(r"[0-9a-f]{16,128}")
 
 
 class Datasets:
-    """`home` is the run's own folder; the rows lie there only between `rows` and `forget`."""
+    """`home` is the run's own folder; the rows lie there only between `rows` and `forget`. `model`: whose tokens are
+    counted, `max_length`: what is longer is cut, `places`: folders where tokenizers may be."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, model: str = "", max_length: int | None = None, places: Sequence[Path] = ()) -> None:
+        self._counted = (model, max_length, places)
         self._rows = home / NAME
         self._chosen: dict[Digest, frozenset[int]] = {}       # spares `rows` a reading that `check` has done
 
@@ -39,9 +44,11 @@ class Datasets:
         """Read every line; BadInput names the first faulty ones. Splits by stable hash."""
         path = Path(file.path)
         found = _sound(path, file.format)
+        tokens = count_tokens(found, Counter(*self._counted))
+        _must_be_sound(found)
         self._chosen[found.source.digest] = found.chosen
         return DatasetFacts(found.source.digest, found.structure.format, found.kind, found.rows,
-                            found.rows - found.held_out, found.held_out, _warnings(found), file.path, RULE)
+                            found.rows - found.held_out, found.held_out, _warnings(found), file.path, RULE, tokens.told())
 
     def rows(self, facts: DatasetFacts, canary: str) -> Path:
         """Write the rows as the trainer reads them (header with the canary first), 0600, and return where.
@@ -114,12 +121,16 @@ def _erase(path: Path) -> None:
 def _sound(path: Path, format: str) -> Checked:
     """Every row, checked. BadInput lists the first faulty ones."""
     found = check(path, format)
+    _must_be_sound(found)
+    return found
+
+
+def _must_be_sound(found: Checked) -> None:
     if faults := found.tally.faults:
         told = [str(fault) for fault in faults[:MOST_TOLD]]
         rest = sum(found.tally.counts[code] for code in {fault.code for fault in faults}) - len(told)
         raise BadInput("; ".join(told) + (f"; and {rest} more" if rest else ""),
-                       hint=f"{faults[0].mend}; sealtune data check {path.name} tells all of them")
-    return found
+                       hint=f"{faults[0].mend}; sealtune data check {found.source.path.name} tells all of them")
 
 
 def _drawn(path: Path, facts: DatasetFacts) -> tuple[Digest, frozenset[int]]:

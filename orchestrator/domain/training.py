@@ -86,6 +86,7 @@ class DatasetFacts:
     warnings: tuple[str, ...] = ()
     path: str = field(default="", metadata=PRIVATE)
     split: str = "1"                     # the rule by which rows are held out
+    tokens: str = ""                     # how many there are and what is cut, or why that was not counted; one line
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from remote_payload.checkpoints import Rule, pack, unpack
 from remote_payload.data import read_rows
 from remote_payload.faults import BadCheckpoint, BadRows, BadSpec, DamagedSeal, Fault
 from remote_payload.spec import read_spec
-from tests.payload.workshop import REPOSITORY
+from tests.payload.workshop import REPOSITORY, chat
 
 ANYTHING = st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=8),
                         lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
@@ -61,6 +61,22 @@ def test_no_row_of_any_shape_gets_through_or_crashes(rows: list[Any]) -> None:
     packed = zstandard.compress("\n".join(json.dumps(line) for line in [header, *rows]).encode())
     with pytest.raises(BadRows):
         read_rows(packed, len(rows), 0)
+
+
+def test_a_row_on_both_sides_is_refused() -> None:
+    """Whoever drew the line: a held-out row is never trained on."""
+    rows = [chat("what is 1", "one"), chat("what is 2", "two"), chat("what is 2", "two", "held_out")]
+
+    def read(*kept: dict[str, Any]) -> list[int]:
+        train = sum(row["split"] == "train" for row in kept)
+        held_out = len(kept) - train
+        header = {"schema": "sealtune/rows/1", "kind": "messages", "canary": "", "train": train, "held_out": held_out}
+        found = read_rows(zstandard.compress("\n".join(map(json.dumps, [header, *kept])).encode()), train, held_out)
+        return [len(found.train), len(found.held_out)]
+
+    assert read(rows[0], rows[2]) == [1, 1]
+    with pytest.raises(BadRows):
+        read(*rows)
 
 
 @given(st.binary(max_size=64))
