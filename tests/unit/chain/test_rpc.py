@@ -90,7 +90,8 @@ def test_ranges_of_logs_are_halved_until_the_node_takes_them() -> None:
         if last - first >= 3:
             return no(question, "query exceeds max block range 3")
         log = {"transactionHash": "0x" + f"{first:064x}", "address": WHO, "topics": [], "data": "0x",
-               "blockNumber": hex(first), "blockHash": "0x" + "01" * 32, "logIndex": "0x0", "transactionIndex": "0x0", "removed": False}
+               "blockNumber": hex(first), "blockHash": "0x" + "01" * 32, "logIndex": "0x0",
+               "transactionIndex": "0x0", "removed": False}
         return ok(question, [log])
 
     with http_server(answer) as url:
