@@ -7,6 +7,7 @@ from collections.abc import Container, Iterable, Iterator
 from .faults import Fault
 from .lines import MOST_LINE_BYTES, Read, parse
 
+MISSING = Fault("an element of the array is missing", "take out the comma too much", column=1)
 TOKENS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[\]{},]', re.DOTALL)
 
 
@@ -48,7 +49,8 @@ def _elements(blocks: Iterable[bytes]) -> Iterator[tuple[int, bytes, Fault | Non
         while end < 0:
             more, text, place = next(source, None), text[place:], 0
             if more is None or len(text) > MOST_LINE_BYTES:
-                yield line + _lead(text), text.strip(), _broken(more is None)
+                at = text.rstrip().count(b"\n") if more is None else _lead(text)
+                yield line + at, text.strip(), _broken(more is None)
                 return
             text += more
             end, closed = _end(text, place)
@@ -56,7 +58,7 @@ def _elements(blocks: Iterable[bytes]) -> Iterator[tuple[int, bytes, Fault | Non
         if raw := element.strip():
             yield line + _lead(element), raw, None
         elif not closed:
-            yield line, b"", Fault("an element of the array is missing", "take out the comma too much", column=1)
+            yield line + element.count(b"\n"), b"", MISSING
         line += element.count(b"\n")
         place = end + 1
     if (text[place:] + b"".join(source)).strip():

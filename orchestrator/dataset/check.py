@@ -78,7 +78,8 @@ def drawn(path: Path, found: Structure, looked: Content) -> tuple[frozenset[int]
     try:
         chosen = split.held_out_2(dict(zip(pool, copies, strict=True)), of, looked.families, len(stamps))
     except ValueError:
-        raise BadInput(f"{path.name}: all {len(stamps)} rows are the same, none can be held out") from None
+        raise BadInput(f"{path.name}: all {len(stamps)} rows are the same, none can be held out",
+                       hint="a few hundred checked examples are enough, all of them different") from None
     counts = dict(zip(pool, copies, strict=True))
     return chosen, sum(counts[one] for one in chosen), classes
 

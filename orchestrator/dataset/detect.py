@@ -11,9 +11,7 @@ from .source import Source
 
 ROWS_TO_DETECT = 5
 NEAR: tuple[tuple[frozenset[str], str], ...] = (         # keys of other tools, and which key of ours is meant
-    (frozenset({"question", "answer"}), "prompt, completion"), (frozenset({"input", "output"}), "prompt, completion"),
-    (frozenset({"instruction", "response"}), "instruction, output"),
-    (frozenset({"query", "response"}), "prompt, completion"),
+    (frozenset({"input", "output"}), "prompt, completion"), (frozenset({"query", "response"}), "prompt, completion"),
     (frozenset({"context", "response"}), "prompt, completion"), (frozenset({"content"}), "text"),
     (frozenset({"conversation"}), "messages"), (frozenset({"dialog"}), "messages"), (frozenset({"chosen"}), "messages"))
 

@@ -16,6 +16,7 @@ from ..errors import BadInput
 
 BLOCK = 1 << 20
 HEAD = 4096
+PIECE = 16 * 1024                        # of packed bytes at once, so that little bytes do not fill the memory
 GZIP, ZSTD, PARQUET = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1"
 
 
@@ -39,6 +40,34 @@ class Hashed(io.RawIOBase):
         while data := self._file.read(BLOCK):
             self._hash.update(data)
         return Digest("sha256:" + self._hash.hexdigest())
+
+
+class Zstd(io.RawIOBase):
+    """Unpacked zstd, frame by frame. EOFError when the last one is not whole, which the library's reader does not tell."""
+
+    def __init__(self, packed: IO[bytes]) -> None:
+        import zstandard
+
+        self._packed, self._new = packed, zstandard.ZstdDecompressor().decompressobj
+        self._frame, self._waiting, self._open = self._new(), b"", False
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._waiting:
+            if self._frame.eof:
+                piece, self._frame, self._open = self._frame.unused_data, self._new(), False
+            else:
+                piece = b""
+            if not (piece := piece or self._packed.read(PIECE)):
+                if self._open:
+                    raise EOFError
+                return 0
+            self._open, self._waiting = True, self._frame.decompress(piece)
+        given = min(len(buffer), len(self._waiting))
+        buffer[:given], self._waiting = self._waiting[:given], self._waiting[given:]
+        return given
 
 
 class Bytes:
@@ -68,9 +97,7 @@ class Bytes:
         if magic.startswith(GZIP):
             return io.BufferedReader(gzip.GzipFile(fileobj=begin), BLOCK)
         if magic.startswith(ZSTD):
-            import zstandard
-
-            return io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(begin, read_across_frames=True), BLOCK)
+            return io.BufferedReader(Zstd(begin), BLOCK)
         return begin
 
     @contextmanager
@@ -80,18 +107,18 @@ class Bytes:
             must_be_a_file(self.path)
             yield
         except (EOFError, zlib.error, gzip.BadGzipFile) as problem:
-            raise self._damaged("gzip", problem) from problem
+            raise self._damaged(problem) from problem
         except OSError as problem:
             raise BadInput(f"{self.path}: {(problem.strerror or 'cannot be read').lower()}",
                            hint="name the dataset in the run file, relative to it") from problem
         except Exception as problem:     # why: zstandard is imported only where it is met, and so is its error's name
             if type(problem).__name__ != "ZstdError":
                 raise
-            raise self._damaged("zstd", problem) from problem
+            raise self._damaged(problem) from problem
 
-    def _damaged(self, kind: str, problem: Exception) -> BadInput:
+    def _damaged(self, problem: Exception) -> BadInput:
         how = "ends too early" if isinstance(problem, EOFError) else "is damaged"
-        return BadInput(f"{self.path.name}: this {kind} file {how}", hint="copy it again; the size beside the original's")
+        return BadInput(f"{self.path.name}: this packed file {how}", hint="copy it again; the size beside the original's")
 
 
 def must_be_a_file(path: Path) -> None:

@@ -19,9 +19,12 @@ FORMATS = {
     "sharegpt": ("conversations",),
     "alpaca": ("instruction", "output"),
     "prompt_completion": ("prompt", "completion"),
+    "dolly": ("instruction", "response"),
+    "question_answer": ("question", "answer"),
     "text": ("text",),
 }
-OPTIONAL = {"alpaca": ("input", "system"), "sharegpt": ("system",)}
+OPTIONAL = {"alpaca": ("input", "system"), "dolly": ("context", "system"), "question_answer": ("context", "system"),
+            "sharegpt": ("system",)}
 ROLES = {"system": "system", "developer": "system", "user": "user", "human": "user", "assistant": "assistant",
          "gpt": "assistant", "model": "assistant", "bot": "assistant", "chatgpt": "assistant"}
 
@@ -76,14 +79,18 @@ def _sharegpt(row: Row) -> Row:
     return {"messages": _system(row) + turns if turns[0]["role"] != "system" else turns}
 
 
-def _alpaca(row: Row) -> Row:
-    prompt, more = _said(row["instruction"], "'instruction'", "instruction"), row.get("input")
-    if more is not None and not isinstance(more, str):
-        raise Fault(f"'input' is {_type(more)}, text is needed", TEXT, ("input",))
-    if more and more.strip():
-        prompt = f"{prompt}\n\n{more}"
-    return {"messages": [*_system(row), _turn("user", prompt),
-                         _turn("assistant", _said(row["output"], "'output'", "output"))]}
+def _asked(ask: str, more: str, answer: str) -> Callable[[Row], Row]:
+    """A question under one key, perhaps what it is about under a second, the answer under a third."""
+    def convert(row: Row) -> Row:
+        prompt, about = _said(row[ask], repr(ask), ask), row.get(more)
+        if about is not None and not isinstance(about, str):
+            raise Fault(f"{more!r} is {_type(about)}, text is needed", TEXT, (more,))
+        if about and not about.isspace():
+            prompt = f"{prompt}\n\n{about}"
+        said = _said(row[answer], repr(answer), answer)
+        return {"messages": [*_system(row), _turn("user", prompt), _turn("assistant", said)]}
+
+    return convert
 
 
 def _prompt_completion(row: Row) -> Row:
@@ -100,8 +107,9 @@ def _prompt_completion(row: Row) -> Row:
 
 
 CONVERTERS: dict[str, Callable[[Row], Row]] = {
-    "text": _plain, "messages": _messages, "sharegpt": _sharegpt, "alpaca": _alpaca,
-    "prompt_completion": _prompt_completion}
+    "text": _plain, "messages": _messages, "sharegpt": _sharegpt, "prompt_completion": _prompt_completion,
+    "alpaca": _asked("instruction", "input", "output"), "dolly": _asked("instruction", "context", "response"),
+    "question_answer": _asked("question", "context", "answer")}
 
 
 def _conversation(turns: Any, role_key: str, text_key: str, at: Path) -> list[dict[str, str]]:

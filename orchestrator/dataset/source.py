@@ -45,10 +45,12 @@ class Source:
     def finding(self, line: int, raw: bytes, fault: Fault, code: str = "fault",
                 weight: Weight = Weight.FAULT) -> Finding:
         """The fault with its place in the file."""
-        where = fault.column
-        if not where and raw and self.kind == "jsonl" and fault.path is not None:
-            where = _column(raw, fault)
-        return Finding(weight, code, self.path.name, line + fault.down, where, str(fault), fault.mend)
+        down, where = fault.down, fault.column
+        if not where and raw and self.kind in ("jsonl", "array"):
+            down, where = _place(raw, fault)
+        if self.kind == "array" and not down and where != 1:
+            where = 0                    # where in its line an element begins is not kept
+        return Finding(weight, code, self.path.name, line + down, where, str(fault), fault.mend)
 
 
 def _peeked(rows: Iterator[Read], peek: Callable[[bytes], None] | None) -> Iterator[Read]:
@@ -58,11 +60,14 @@ def _peeked(rows: Iterator[Read], peek: Callable[[bytes], None] | None) -> Itera
         yield read
 
 
-def _column(raw: bytes, fault: Fault) -> int:
+def _place(raw: bytes, fault: Fault) -> tuple[int, int]:
+    """(lines below the first one, column) of what the fault is about."""
     try:
-        return column(raw.decode("utf-8"), fault.path)
+        text = raw.decode("utf-8")
+        place = column(text, fault.path) - 1
     except (ValueError, RecursionError):                 # a line that is not JSON has no places in it
-        return 1
+        return 0, 1
+    return text.count("\n", 0, place), place - text.rfind("\n", 0, place)
 
 
 def kind_of(path: Path) -> str:

@@ -89,8 +89,8 @@ def test_ten_faulty_lines_are_enough(datasets: Datasets, tmp_path: Path) -> None
     (b'{"text": "a"}\n{"text": "a"}\n', "all 2 rows are the same"),
     (b'\xef\xbb\xbf{"text": "a"}\n', "contracts.jsonl:1:1: starts with a byte order mark"),
     (b'{"text": "a"}\n{"messages": []}\n', "the first rows are of several formats (text, messages)"),
-    (b'[{"text": "a"},\n', "contracts.jsonl:2:1: the array is not closed"),
-    (b"\x1f\x8b\x08", "contracts.jsonl: this gzip file ends too early"),
+    (b'[{"text": "a"},\n', "contracts.jsonl:1:1: the array is not closed"),
+    (b"\x1f\x8b\x08", "contracts.jsonl: this packed file ends too early"),
 ])
 def test_files_that_are_no_dataset(datasets: Datasets, tmp_path: Path, content: bytes, told: str) -> None:
     path = tmp_path / "contracts.jsonl"
