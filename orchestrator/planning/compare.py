@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 
 from ..domain.lease import Offer, Wish
 from ..domain.money import Money
+from ..domain.price import Price
 from ..domain.training import Forecast
 from .cards import card_of
 from .choose import misfit
 from .fit import verdict
 from .forecast import Planned, forecast, job_on, whole_of
-from .prices import Price
 
 
 @dataclass(frozen=True, slots=True)

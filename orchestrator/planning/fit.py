@@ -54,13 +54,16 @@ def smallest_card(shape: Shape, how: Setting) -> Card | None:
 
 
 def remedies(shape: Shape, how: Setting, mib: int) -> list[Remedy]:
-    """Each single change that makes it fit, the least first; all of them together where no single one does."""
+    """Each single change that makes it fit; where no single one does, the first of several together that do."""
     found = [found for change in (_batch, _length, _rank, _four_bits) if (found := change(shape, how, mib))]
     if found:
         return found
-    both = replace(how, method="qlora" if how.method != "qlora" else how.method, batch=1, rank=min(how.rank, RANKS[-1]))
-    last = _length(shape, both, mib) or (_remedy(shape, both, "batch of 1") if fits(shape, both, mib) else None)
-    return [replace(last, text=f"qlora, batch of 1, rank {both.rank}, {last.text}")] if last else []
+    packed = replace(how, method="qlora")
+    one = replace(packed, batch=1, rank=min(how.rank, RANKS[-1]))
+    text = f"method: qlora, per_device_train_batch_size: 1, lora_r: {one.rank}"
+    tried = ((_batch(shape, packed, mib), "method: qlora, "), (_length(shape, packed, mib), "method: qlora, "),
+             (_remedy(shape, one, "") if fits(shape, one, mib) else None, text), (_length(shape, one, mib), f"{text}, "))
+    return [replace(found, text=before + found.text) for found, before in tried if found][:1]
 
 
 def _batch(shape: Shape, how: Setting, mib: int) -> Remedy | None:

@@ -6,23 +6,9 @@ they are rented; taxes, disks and traffic come on top. USDC is taken for US doll
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
-from ..domain.money import Currency, Money, Rate
-
-USD = Currency("USD", 6)
-
-
-@dataclass(frozen=True, slots=True)
-class Price:
-    """`cards`: how many the machine has; one is used, all are paid."""
-
-    where: str
-    card: str
-    rate: Rate
-    date: str                            # YYYY-MM-DD, when the source was read
-    source: str
-    cards: int = 1
+from ..domain.money import Money, Rate
+from ..domain.price import USD, Price
 
 
 def usd(text: str) -> Rate:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from ..domain.money import USDC, Money
+from ..domain.price import USD
 from .values import MOST_DEPOSIT
 
 MOST_HOURS = 24
@@ -21,6 +22,7 @@ HOST = re.compile(r"[A-Za-z0-9:][A-Za-z0-9.:_-]{0,252}")
 USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
 FINGERPRINT = re.compile(r"SHA256:[A-Za-z0-9+/]{43}")
 ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
+DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 URL = re.compile(r"https?://[^\s/@?#]+(/[^\s?#]*)?")
 SCHEDULES = Literal["linear", "cosine", "cosine_with_restarts", "polynomial", "constant", "constant_with_warmup",
                     "inverse_sqrt"]
@@ -81,6 +83,15 @@ def as_money(value: Any) -> Money:
     if not money.units:
         raise ValueError("must be more than nothing")
     return money
+
+
+def as_dollars(value: Any) -> Money:
+    if not isinstance(value, str):
+        raise ValueError('must be text with its currency, like "1.50 USD"')
+    try:
+        return Money.parse(value, USD)
+    except ValueError as problem:
+        raise ValueError(f'{problem}; like "1.50 USD"') from None
 
 
 def names(value: Any) -> tuple[str, ...]:
@@ -211,7 +222,16 @@ class PolicyPart(Strict):
     operator_can_read: bool = False
 
 
+class PriceLine(Strict):
+    where: str = Field(min_length=1, max_length=60)
+    card: str = Field(min_length=1, max_length=60)
+    per_hour: Annotated[Any, BeforeValidator(as_dollars)]
+    date: Annotated[str, matching(DATE, "a date like 2026-12-01, in quotes")]
+    cards: int = Field(default=1, ge=1, le=64)
+
+
 class SettingsPage(Strict):
+    prices: list[PriceLine] = Field(default_factory=list, max_length=200)
     hub: Annotated[str, matching(URL, "an address like https://hub.example")] | None = None
     open: Open | None = None
     policy: PolicyPart = PolicyPart()

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..domain.lease import Wish
+from ..domain.money import Rate
+from ..domain.price import Price
 from ..errors import BadInput
 from .values import PUBLIC_HUB, OpenMarket, Policy, RunFile, Settings, SshHost
 from .yamlfile import Page, Place, read_page
@@ -15,7 +17,7 @@ from .yamlfile import Page, Place, read_page
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from .models import Open, Run, Training
+    from .models import Open, PriceLine, Run, Training
 
     M = TypeVar("M", bound=BaseModel)
 
@@ -55,7 +57,11 @@ def load_settings(state: Path) -> Settings:
     page = _checked(SettingsPage, read_page(path))
     return Settings(state, (page.hub or PUBLIC_HUB).rstrip("/"), _open_market(page.open, state),
                     Policy(page.policy.operator_can_read), page.contact_seconds, page.silence_seconds,
-                    page.patience_seconds)
+                    page.patience_seconds, tuple(map(_price, page.prices)))
+
+
+def _price(line: PriceLine) -> Price:
+    return Price(line.where, line.card, Rate(line.per_hour), line.date, "settings.yaml", line.cards)
 
 
 def _open_market(part: Open | None, state: Path) -> OpenMarket | None:
@@ -148,6 +154,8 @@ def _nearest(error: Mapping[str, Any]) -> str | None:
 
 def _fields(model: type[BaseModel], place: Place) -> list[str]:
     for name in place:
+        if isinstance(name, int):        # an item of a list: the list's field has said what its items are
+            continue
         model = next(kind for kind in _models_in(model.model_fields[str(name)].annotation))
     return list(model.model_fields)
 

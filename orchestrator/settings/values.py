@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ..domain.lease import Wish
 from ..domain.money import USDC, Money
+from ..domain.price import Price
 
 PUBLIC_HUB = "https://huggingface.co"
 MOST_DEPOSIT = Money(50 * 10**6, USDC)   # into an unaudited contract, unless the person says otherwise
@@ -76,3 +77,4 @@ class Settings:
     contact_seconds: int = 120           # a run that was not heard of for this long is lost
     silence_seconds: int = 43_200        # a node that does not hear from us for this long wipes itself
     patience_seconds: int = 600          # for which a silent node is waited for
+    prices: tuple[Price, ...] = ()       # of other places, instead of or beside the plan's own table

@@ -76,6 +76,13 @@ def test_the_settings_of_the_page_are_settings(tmp_path: Path) -> None:
     assert found and found.accept_unaudited and found.most_deposit == MOST_DEPOSIT
 
 
+def test_the_prices_of_the_page_are_prices(tmp_path: Path) -> None:
+    (page,) = re.findall(r"```yaml\n(prices:\n.*?)```", README, re.DOTALL)
+    (tmp_path / "settings.yaml").write_text(page)
+    (price,) = load_settings(tmp_path).prices
+    assert (price.where, price.card, str(price.rate)) == ("My cloud", "RTX 4090", "0.35 USD per hour")
+
+
 def test_the_exit_codes_are_those_of_the_program() -> None:
     for code in ("0", "1", "2", "3", "4", "5", "6", "130"):
         assert re.search(rf"^\| {code} \|", README, re.MULTILINE), code

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from orchestrator.domain.lease import HardwareClaim, Offer, Wish
 from orchestrator.domain.money import POL, USDC, Money, Rate
+from orchestrator.domain.price import Price
 from orchestrator.domain.training import Forecast, Pace
 from orchestrator.errors import Refused
 from orchestrator.planning.cards import CARDS, MEASURED, card_of
@@ -21,7 +22,7 @@ from orchestrator.planning.hours import operations, setting_of, training, work_o
 from orchestrator.planning.memory import MIB, Setting, need
 from orchestrator.planning.models import must_be_named
 from orchestrator.planning.plan import AUTO_SECONDS, agreement
-from orchestrator.planning.prices import PRICES, Price, merged, usd
+from orchestrator.planning.prices import PRICES, merged, usd
 from orchestrator.planning.shapes import Shape
 
 L8, L70 = must_be_named("Llama-3.1-8B"), must_be_named("Llama-3.1-70B")
@@ -66,7 +67,8 @@ def test_lora_that_does_not_fit_is_told_to_take_four_bits() -> None:
 
 def test_where_no_single_change_helps_all_of_them_are_made_together() -> None:
     way, = remedies(L8, Setting("lora", rank=256, batch=32, length=16384), 12288)
-    assert way.text.startswith("qlora, batch of 1, rank 4") and fits(L8, way.how, 12288)
+    assert way.text.startswith("method: qlora, per_device_train_batch_size: 1, lora_r: 4, max_length: ")
+    assert fits(L8, way.how, 12288)
 
 
 @given(st.sampled_from([8, 12, 16, 20, 24, 48, 80]), st.integers(1, 32), st.integers(1, 64),

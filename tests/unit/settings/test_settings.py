@@ -45,6 +45,18 @@ def test_told(tmp_path: Path, text: str, told: str) -> None:
     assert str(caught.value).startswith(told)
 
 
+def test_prices_of_other_places(tmp_path: Path) -> None:
+    line = '{where: Somewhere, card: "RTX 4090", per_hour: "0.35 USD", date: "2026-12-01"}'
+    (tmp_path / "settings.yaml").write_text(f"prices: [{line}]")
+    price, = load_settings(tmp_path).prices
+    assert (price.where, price.card, price.date) == ("Somewhere", "RTX 4090", "2026-12-01")
+    assert str(price.rate) == "0.35 USD per hour"
+    for wrong, told in (("0.35 USD", "0.35"), ("2026-12-01", "soon"), ("where", "wehre")):
+        (tmp_path / "settings.yaml").write_text(f"prices: [{line.replace(wrong, told)}]")
+        with pytest.raises(BadInput, match="prices"):
+            load_settings(tmp_path)
+
+
 def test_several_nodes_of_the_chain(tmp_path: Path) -> None:
     page = "open: {{url: 'https://market.example', chain_id: 137, rpc: {}}}"
     (tmp_path / "settings.yaml").write_text(page.format("[https://a.example/key, https://b.example]"))
