@@ -252,7 +252,7 @@ def test_a_detached_run_whose_end_was_broken_off_is_leaked() -> None:
         if left and w.events and str(w.events[-1].deed) == "lease-1/start" and w.events[-1].kind is Kind.DONE:
             raise left.pop()
 
-    with pytest.raises(Detached, match="at most 5.00 USDC"):
+    with pytest.raises(Detached, match=r"at most 5\.00 USDC"):
         run(house(w, leave, answer="detach"), task())
     assert [left.state for left in surveyed(w)] == ["detached"]
     end_run(RUN, lambda run: nullcontext(breaking_off(w, "wipe")))
