@@ -48,7 +48,8 @@ class Datasets:
         _must_be_sound(found)
         self._chosen[found.source.digest] = found.chosen
         return DatasetFacts(found.source.digest, found.structure.format, found.kind, found.rows,
-                            found.rows - found.held_out, found.held_out, _warnings(found), file.path, RULE, tokens.told())
+                            found.rows - found.held_out, found.held_out, _warnings(found), file.path, RULE, tokens.told(),
+                            tokens.average())
 
     def rows(self, facts: DatasetFacts, canary: str) -> Path:
         """Write the rows as the trainer reads them (header with the canary first), 0600, and return where.

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import tempfile
+import weakref
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -48,6 +49,7 @@ class Hashes:
     def _spill(self) -> None:
         if not self._files:
             self._files = [tempfile.TemporaryFile(prefix="sealtune-hashes-") for _ in range(4)]  # noqa: SIM115
+            weakref.finalize(self, _close, self._files)
         self._spilled += len(self.stamps)
         for file, numbers in zip(self._files, (self.stamps, self.inputs, self.lines, self.classes), strict=True):
             numbers.tofile(file)
@@ -98,6 +100,12 @@ class Hashes:
             found = [np.concatenate(columns) for columns in zip(*picked, strict=True)] if picked else []
             if found and len(found[0]) > 1:
                 yield found[0], found[1], found[2]
+
+
+def _close(files: list[IO[bytes]]) -> None:
+    """They have no names, so that closing them is their end."""
+    for file in files:
+        file.close()
 
 
 def _pick(part: int | None, keys: Numbers, stamps: Numbers, lines: Numbers) -> tuple[Numbers, Numbers, Numbers]:

@@ -35,6 +35,11 @@ class Tokens:
     cut: int = 0                         # rows longer than the limit
     lost: int = 0                        # of these, rows whose answer begins behind it: nothing of them is learned
 
+    def average(self) -> int:
+        """Of a row, after the cut, rounded up; 0 where nothing was counted."""
+        kept = sum(min(length, self.max_length) for length in self.lengths)
+        return 0 if self.why or not self.lengths else -(-kept // len(self.lengths))
+
     def told(self) -> str:
         """One line for a run's page."""
         if self.why:
