@@ -7,13 +7,16 @@ from pathlib import Path
 
 from . import steps
 from .domain.lease import Offer
-from .domain.training import Agreement
+from .domain.training import Agreement, DatasetFacts
 from .errors import BadInput
 from .house import House
 from .ledger import result_of
 from .planning.forecast import Planned, advice, planned
+from .planning.hours import tokens_in
 from .planning.shapes import shape_of
 from .task import Task
+
+PACKED, PACKED_FILES = 4, frozenset({".gz", ".zst", ".parquet"})     # text packs to a quarter, roughly
 
 
 def outlook(house: House, task: Task) -> Planned | None:
@@ -26,11 +29,18 @@ def outlook(house: House, task: Task) -> Planned | None:
         shape = shape_of(house.hub.describe(base), task.model)
     except BadInput:
         return None
-    size = 0
-    with suppress(OSError):              # gone since it was checked: sealing will say so
-        size = Path(data.path).stat().st_size
-    return planned(shape, task.method, task.knobs, data.train, data.held_out, size, data.kind == "messages", base.size,
-                   task.paces)
+    return planned(shape, task.method, task.knobs, data.train, data.held_out, row_tokens(data), data.kind == "messages",
+                   base.size, task.paces)
+
+
+def row_tokens(data: DatasetFacts) -> int:
+    """As they were counted, else guessed from the size of the file; one that is gone meanwhile is told when it is sealed."""
+    if data.row_tokens:
+        return data.row_tokens
+    path, size = Path(data.path), 0
+    with suppress(OSError):
+        size = path.stat().st_size
+    return tokens_in(size * (PACKED if path.suffix.lower() in PACKED_FILES else 1), data.rows)
 
 
 def remedy(run: Planned | None, offers: Sequence[Offer]) -> str:

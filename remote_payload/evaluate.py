@@ -44,7 +44,8 @@ def measure(trainer: Any, tokenizer: Any, rows: Rows, held_out: list[Tokenised],
             return Figures(loss, None, len(held_out), 0)
         part = rows.held_out[:knobs.integer("eval_generations")]
         asked = data.prompts(part, tokenizer)
-        answers = _answers(model, tokenizer, asked, _ends(tokenizer, model, held_out), knobs.integer("max_new_tokens"))
+        room = trainer.args.per_device_train_batch_size * trainer.args.max_length
+        answers = _answers(model, tokenizer, asked, _ends(tokenizer, model, held_out), knobs.integer("max_new_tokens"), room)
     right = sum(a.strip() == row["messages"][-1]["content"].strip() for a, row in zip(answers, part, strict=True))
     return Figures(loss, right / len(part) if part else None, len(held_out), len(part), answers)
 
@@ -58,11 +59,18 @@ def _ends(tokenizer: Any, model: Any, held_out: list[Tokenised]) -> list[int]:
     return sorted(end for end in ends if end is not None)
 
 
-def _answers(model: Any, tokenizer: Any, asked: list[list[int]], ends: list[int], most: int) -> list[str]:
+def at_once(longest: int, room: int) -> int:
+    """Prompts in one generation: what they keep must not pass what training kept for its `room` tokens, since keys and
+    values of a token take up to twice as much as a layer's input, and memory must not run out after the training."""
+    return max(1, min(AT_ONCE, room // (2 * longest)))
+
+
+def _answers(model: Any, tokenizer: Any, asked: list[list[int]], ends: list[int], most: int, room: int) -> list[str]:
     import torch
     answers: list[str] = []
-    for start in range(0, len(asked), AT_ONCE):
-        batch = asked[start:start + AT_ONCE]
+    step = at_once(max(map(len, asked), default=0) + most, room)
+    for start in range(0, len(asked), step):
+        batch = asked[start:start + step]
         width = max(map(len, batch))
         ids = torch.tensor([[tokenizer.pad_token_id] * (width - len(p)) + p for p in batch], device=model.device)
         mask = torch.tensor([[0] * (width - len(p)) + [1] * len(p) for p in batch], device=model.device)

@@ -9,7 +9,9 @@ from pathlib import Path
 from .. import wiring
 from ..domain.document import Json, must_be_shallow
 from ..errors import BadInput
+from ..outlook import row_tokens
 from ..planning.forecast import Planned, planned
+from ..planning.hours import tokens_in
 from ..planning.memory import METHODS
 from ..planning.models import must_be_named, named
 from ..planning.shapes import Shape, shape_of
@@ -41,12 +43,12 @@ def wanted(model: str, config: Path | None, method: str, batch: int, length: int
 def planned_run(settings: Settings, run_file: RunFile | None, asked: Asked, rows: int, row_bytes: int) -> Planned:
     """From the data of the run file, or from as many rows as were said."""
     shape, weights = shape_of_model(settings, run_file, asked)
-    train, held_out, size, chat = rows - rows // 10, rows // 10, rows * row_bytes, True
+    train, held_out, tokens, chat = rows - rows // 10, rows // 10, tokens_in(row_bytes, 1), True
     if run_file:
         facts = wiring.checked(settings, run_file)
         train, held_out, chat = facts.train, facts.held_out, facts.kind == "messages"
-        size = run_file.dataset.stat().st_size
-    return planned(shape, asked.method, tuple(asked.knobs.items()), train, held_out, size, chat, weights,
+        tokens = row_tokens(facts)
+    return planned(shape, asked.method, tuple(asked.knobs.items()), train, held_out, tokens, chat, weights,
                    wiring.paces(settings))
 
 

@@ -114,7 +114,7 @@ def _confirm(run: Planned, offers: Sequence[Offer], wish: Wish, run_file: RunFil
 def shown(tree: dict[str, Any]) -> Iterator[str]:
     model, how, data, memory = tree["model"], tree["setting"], tree["data"], tree["memory"]
     rough = ", of a family that is not known here: rough" if model["rough"] else ""
-    yield f"model      {model['id']}, {model['parameters'] / 1e9:,.2f} billion parameters{rough}"
+    yield f"model      {model['id']}, {large(model['parameters'])} parameters{rough}"
     yield f"training   {how['method']}, rank {how['rank']}, {how['batch']} rows of up to {how['length']:,} tokens at a time"
     yield (f"data       {data['train']:,} rows and {data['held_out']:,} held out, about {data['row_tokens']} tokens each; "
            f"{data['steps']:,} steps")
@@ -125,6 +125,10 @@ def shown(tree: dict[str, Any]) -> Iterator[str]:
     yield from _of_offers(tree["offers"])
     yield from _of_elsewhere(tree["elsewhere"])
     yield from _of_confirm(tree["confirm"])
+
+
+def large(number: int) -> str:
+    return f"{number / 1e9:.2f} billion" if number >= 1e8 else f"{number / 1e6:.2f} million"
 
 
 def gib(size: int) -> str:

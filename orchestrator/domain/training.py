@@ -87,6 +87,7 @@ class DatasetFacts:
     path: str = field(default="", metadata=PRIVATE)
     split: str = "1"                     # the rule by which rows are held out
     tokens: str = ""                     # how many there are and what is cut, or why that was not counted; one line
+    row_tokens: int = 0                  # of a row on average, after the cut; 0: not counted
 
 
 @dataclass(frozen=True, slots=True)

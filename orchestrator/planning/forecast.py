@@ -35,12 +35,12 @@ class Planned:
         return self.need().low // MIB
 
 
-def planned(shape: Shape, method: str, knobs: Sequence[tuple[str, str]], rows: int, held_out: int, size: int, chat: bool,
-            weights: int = 0, paces: Iterable[Pace] = ()) -> Planned:
-    """`size`: bytes of the rows. `weights`: of the base model's files; 0: two bytes a parameter."""
+def planned(shape: Shape, method: str, knobs: Sequence[tuple[str, str]], rows: int, held_out: int, row_tokens: int,
+            chat: bool, weights: int = 0, paces: Iterable[Pace] = ()) -> Planned:
+    """`row_tokens`: on average. `weights`: of the base model's files; 0: two bytes a parameter."""
     told = dict(knobs)
     how = setting_of(method, told, shape)
-    work = work_of(rows, held_out, size, told, how, chat)
+    work = work_of(rows, held_out, row_tokens, told, how, chat)
     return Planned(shape, how, work, weights or 2 * shape.parameters(), tuple(paces))
 
 

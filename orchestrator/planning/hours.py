@@ -72,15 +72,18 @@ def setting_of(method: str, knobs: Mapping[str, str], shape: Shape) -> Setting:
         accumulation=int(knobs.get("gradient_accumulation_steps", 1)), attention="eager" if shape.softcap else "sdpa")
 
 
-def work_of(rows: int, held_out: int, size: int, knobs: Mapping[str, str], how: Setting, chat: bool = True) -> Work:
-    """From counts of rows and the bytes of all of them; tokens are a guess from bytes."""
-    everything = max(1, rows + held_out)
-    tokens = round(max(8.0, (size / everything - BYTES_AROUND) / BYTES_PER_TOKEN))
+def tokens_in(size: int, rows: int) -> int:
+    """Of a row on average, guessed from the bytes of all rows."""
+    return round(max(8.0, (size / max(1, rows) - BYTES_AROUND) / BYTES_PER_TOKEN))
+
+
+def work_of(rows: int, held_out: int, row_tokens: int, knobs: Mapping[str, str], how: Setting, chat: bool = True) -> Work:
+    """From counts of rows and of a row's tokens."""
     steps = int(knobs.get("max_steps", -1))
     if steps <= 0:
         steps = ceil(ceil(rows / (how.batch * how.accumulation)) * float(knobs.get("num_train_epochs", 3)))
     answers = min(held_out, int(knobs.get("eval_generations", 64))) if chat else 0
-    return Work(rows, held_out, min(tokens, how.length), max(1, steps), answers, int(knobs.get("max_new_tokens", 64)))
+    return Work(rows, held_out, min(row_tokens, how.length), max(1, steps), answers, int(knobs.get("max_new_tokens", 64)))
 
 
 def operations(shape: Shape, how: Setting) -> int:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from remote_payload.checkpoints import Rule, pack, unpack
 from remote_payload.data import read_rows
+from remote_payload.evaluate import at_once
 from remote_payload.faults import BadCheckpoint, BadRows, BadSpec, DamagedSeal, Fault
 from remote_payload.spec import read_spec
 from tests.payload.workshop import REPOSITORY, chat
@@ -116,3 +117,9 @@ def test_a_checkpoint_is_due_by_the_clock() -> None:
 def test_a_fault_says_nothing_but_its_name() -> None:
     assert all(kind.__init__ is Exception.__init__ for kind in Fault.__subclasses__())
     assert str(BadRows()) == ""
+
+
+def test_answers_take_no_more_memory_than_training_did() -> None:
+    """16 prompts of 8,000 tokens after training on one row at a time would run out of memory, the training done."""
+    assert at_once(8064, 8192) == 1 and at_once(100, 8 * 1024) == 16
+    assert at_once(512, 8 * 1024) == 8 and at_once(10**6, 8) == 1

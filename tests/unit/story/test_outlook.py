@@ -3,16 +3,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from orchestrator import steps
 from orchestrator.domain.document import Json, decode, encode
-from orchestrator.domain.training import Agreement, BaseModel
+from orchestrator.domain.names import Digest
+from orchestrator.domain.training import Agreement, BaseModel, DatasetFacts
 from orchestrator.errors import Refused
 from orchestrator.house import House
 from orchestrator.intents import worst_case
 from orchestrator.ledger import once, result_of
+from orchestrator.outlook import row_tokens
 from orchestrator.planning.models import must_be_named
 from orchestrator.rental import run
 from orchestrator.task import Task
@@ -65,3 +68,12 @@ def test_a_rehearsal_and_a_model_that_cannot_be_worked_out_are_not_planned(chang
     w, wanted = World("escrow"), replace(task(), **changes)  # type: ignore[arg-type]
     made = with_model(w, "Llama-3.1-8B") if changes else house(w)
     assert worst_case(checked(made, wanted), wanted).forecast is None
+
+
+def test_tokens_are_those_that_were_counted_else_a_guess_from_bytes(tmp_path: Path) -> None:
+    facts = DatasetFacts(Digest("sha256:d"), "messages", "messages", 10, 9, 1, (), str(tmp_path / "rows.jsonl"))
+    (tmp_path / "rows.jsonl").write_bytes(b"x" * 4000)
+    assert row_tokens(facts) == 100 and row_tokens(replace(facts, row_tokens=7)) == 7
+    (tmp_path / "rows.jsonl.gz").write_bytes(b"x" * 1000)
+    assert row_tokens(replace(facts, path=str(tmp_path / "rows.jsonl.gz"))) == 100
+    assert row_tokens(replace(facts, path=str(tmp_path / "gone.jsonl"))) == 8
