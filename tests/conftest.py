@@ -2,8 +2,12 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
+
+settings.register_profile("shared cores", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("shared cores")    # how quickly examples are drawn says more about the neighbours than about us
 
 WHOLE_MACHINE = ("tests/scenario/", "tests/payload/")    # labs, and wipes that search its processes, memory and /dev/shm
 
