@@ -18,6 +18,9 @@ from .fit import verdict
 from .forecast import Planned, forecast, job_on, whole_of
 
 
+Merits = tuple[int, int, int]
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """`refused`: why it will not be taken; "" when it may be. Costs are None where the hours are not known. `best`: no other
@@ -44,15 +47,16 @@ class Elsewhere:
 
 def compare(run: Planned, offers: Iterable[Offer], wish: Wish) -> list[Row]:
     """Those that may be taken first; of them those that nobody beats first, then by cost, or by price where it is open."""
-    rows = [_row(run, offer, wish) for offer in offers]
-    open_ = [row for row in rows if not row.refused]
-    ranked = [replace(row, best=not any(_beats(other, row) for other in open_)) if not row.refused else row for row in rows]
+    least = run.least_mib
+    rows = [_row(run, offer, wish, least) for offer in offers]
+    front = _front(row for row in rows if not row.refused)
+    ranked = [replace(row, best=not row.refused and _merits(row) in front) for row in rows]
     return sorted(ranked, key=lambda row: (bool(row.refused), not row.best, _price(row), row.offer.offer_id))
 
 
-def _row(run: Planned, offer: Offer, wish: Wish) -> Row:
+def _row(run: Planned, offer: Offer, wish: Wish, least_mib: int) -> Row:
     seen = forecast(run, offer)
-    refused = misfit(offer, wish, run.least_mib) or _too_short(offer, seen)
+    refused = misfit(offer, wish, least_mib) or _too_short(offer, seen)
     if not seen.seconds[1]:
         return Row(offer, seen, refused, None, None, None)
     cost, most = offer.rate.ahead(seen.seconds[1]), offer.rate.ahead(seen.seconds[2])
@@ -71,12 +75,16 @@ def _price(row: Row) -> int:
     return row.cost.units if row.cost else row.offer.rate.per_hour.units
 
 
-def _beats(one: Row, other: Row) -> bool:
-    mine, theirs = _merits(one), _merits(other)
-    return mine != theirs and all(a <= b for a, b in zip(mine, theirs, strict=True))
+def _front(rows: Iterable[Row]) -> set[Merits]:
+    """What nobody beats. In order, nothing is beaten by what comes after it."""
+    front: list[Merits] = []
+    for merits in sorted({_merits(row) for row in rows}):
+        if not any(all(a <= b for a, b in zip(better, merits, strict=True)) for better in front):
+            front.append(merits)
+    return set(front)
 
 
-def _merits(row: Row) -> tuple[int, int, int]:
+def _merits(row: Row) -> Merits:
     """Less is better: cost, unreliability, seconds. Where seconds are not known, the price of an hour stands for cost."""
     return _price(row), -(row.offer.reliability or 0), row.forecast.seconds[1]
 
