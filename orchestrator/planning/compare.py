@@ -17,7 +17,6 @@ from .choose import misfit
 from .fit import verdict
 from .forecast import Planned, forecast, job_on, whole_of
 
-
 Merits = tuple[int, int, int]
 
 
