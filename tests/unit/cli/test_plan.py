@@ -125,6 +125,11 @@ def test_for_people_it_is_the_same(saved: Path, tmp_path: Path, capsys: Out) -> 
     assert "refused: 12288 MiB of GPU memory" in told
 
 
+def test_all_weights_are_an_estimate_only_and_said_so(saved: Path, capsys: Out) -> None:
+    app(["plan", "--model", "llama-3.1-8b", "--method", "full", "--offers", str(saved)], standalone_mode=False)
+    assert "all weights (which `run` does not train yet)" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(("words", "told"), [
     ([], "nothing to plan"), (["--model", "llama-3.1-9b"], "is not known here"),
     (["--card", "Voodoo", "--model", "qwen2-7b"], "Voodoo"),
