@@ -115,7 +115,8 @@ def shown(tree: dict[str, Any]) -> Iterator[str]:
     model, how, data, memory = tree["model"], tree["setting"], tree["data"], tree["memory"]
     rough = ", of a family that is not known here: rough" if model["rough"] else ""
     yield f"model      {model['id']}, {large(model['parameters'])} parameters{rough}"
-    way = "all weights (which `run` does not train yet)" if how["method"] == "full" else f"{how['method']}, rank {how['rank']}"
+    low_rank = f"{how['method']}, rank {how['rank']}"
+    way = "all weights (which `run` does not train yet)" if how["method"] == "full" else low_rank
     yield f"training   {way}, {how['batch']} rows of up to {how['length']:,} tokens at a time"
     yield (f"data       {data['train']:,} rows and {data['held_out']:,} held out, about {data['row_tokens']} tokens each; "
            f"{data['steps']:,} steps")
