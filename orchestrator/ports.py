@@ -28,16 +28,19 @@ from .domain.lease import (
     Ended,
     Ending,
     Found,
+    Funded,
+    Funding,
     HardwareClaim,
     Hold,
     Lease,
     LeaseView,
     Offer,
     Order,
+    Refunded,
     Terms,
     Wish,
 )
-from .domain.money import Settlement
+from .domain.money import Money, Settlement
 from .domain.names import Digest, Instant, LeaseKey, RunId
 from .domain.progress import Finished, Seen
 from .domain.spool import Adapter, Installed, Payload, Spool
@@ -66,6 +69,21 @@ class Market(Protocol):
     def offers(self, wish: Wish) -> Sequence[Offer]:
         """Read only. Every offer on every page; choosing (planning/choose.py) says why one does not fit. Refused where the
         user's own machine does not let us in: there is no other."""
+        ...
+
+    def funding(self, offers: Sequence[Offer], most: Money, until: Instant) -> Funding | None:
+        """Read only. How a second key may pay these offers' providers up to `most`; None where the wallet pays each deposit
+        itself. Journalled before `fund`. NothingMade or Transient."""
+        ...
+
+    def fund(self, funding: Funding) -> Funded:
+        """Ask the person for the one signature, and open it. ≤ 11 min, which are the person's. NothingMade: no signature,
+        or not this one, or no money for it. OutcomeUnknown: sent, and not seen yet; again asks for no second one."""
+        ...
+
+    def refund(self, funding: Funding) -> Refunded:
+        """Close it: what is left of it, and of the second key's coin, goes to the owner. Never opened, or closed already: a
+        refund of nothing. After the leases, since the second key is what ends them."""
         ...
 
     def prepare(self, offer: Offer, terms: Terms) -> Order:
@@ -215,8 +233,8 @@ class Vault(Protocol):
     """Secrets on the laptop: files 0600 in a folder 0700. Durable on return; nothing else knows where."""
 
     def create(self, name: str, kind: str) -> str:
-        """Make an "age" identity, an "ssh" ed25519 key or a "token" (48 random hex); return the public half
-        ("age1…", "ssh-ed25519 AAAA…", the token's "sha256:…"). Existing name: the same half."""
+        """Make an "age" identity, an "ssh" ed25519 key, a "secp256k1" key (64 hex) or a "token" (48 random hex); return the
+        public half ("age1…", "ssh-ed25519 AAAA…", the point "04…", the token's "sha256:…"). Existing name: the same half."""
         ...
 
     def read(self, name: str) -> bytes:

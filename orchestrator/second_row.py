@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-from .domain.escrow import EscrowFacts, Quote, Ready, Rental
+from .domain.escrow import Budget, EscrowFacts, Quote, Ready, Rental
 from .domain.lease import Access
 from .domain.money import Money
 from .domain.names import Digest, LeaseKey
@@ -63,8 +63,27 @@ class Escrow(Protocol):
         ...
 
     def rental_id(self, key: LeaseKey) -> str: ...
-    def create(self, key: LeaseKey, quote: Quote, signature: str, seconds: int, deposit: int, access_hash: str) -> Rental:
-        """Approve exactly the deposit if the allowance does not reach, then create. A rental with this key: that one."""
+    def create(self, key: LeaseKey, quote: Quote, signature: str, seconds: int, deposit: int, access_hash: str,
+               providers: Sequence[str] = ()) -> Rental:
+        """Approve exactly the deposit if the allowance does not reach, then create. A rental with this key: that one. Where
+        a budget pays, it is drawn from that; `providers`: its list."""
+        ...
+
+    def budget(self, cap: int, price: int, seconds: int, providers: Sequence[str]) -> Budget | None:
+        """Terms for `open_budget`, for so long from now on; None where the wallet pays each deposit itself."""
+        ...
+
+    def open_budget(self, budget: Budget) -> str | None:
+        """Hash of the transaction; None: it was open already. Asks the owner for one signature, unless one that was sent
+        did it. NothingMade: the owner said no or signed something else, another budget is open, the account has code."""
+        ...
+
+    def close_budget(self, budget: Budget) -> tuple[int | None, Money]:
+        """(what was left in it, None where it was not open any more; the second key's coin that went to the owner)."""
+        ...
+
+    def budget_spent(self, budget: Budget) -> Money:
+        """Gas that opening and closing it cost us, in POL."""
         ...
 
     def view(self, rental_id: str) -> Rental:

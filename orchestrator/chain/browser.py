@@ -34,18 +34,25 @@ class BrowserWallet:
         ends = [typed.End(rental.id, _NO_REPORT) for rental in rentals]
         words = [f"end rental {r.id}: what has accrued is paid, the rest of {Money(r.deposit, USDC)} comes back"
                  for r in rentals]
-        answer = self._ask("Sign the end of these rentals.",
-                           [Document(said, typed.document(self._facts, end)) for said, end in zip(words, ends, strict=True)])
-        given = answer.get("signatures")
-        if not isinstance(given, list) or len(given) != len(ends):
-            raise Refused("the wallet in the browser did not sign all of it", hint="the same command again")
-        return [self._checked(end, one) for end, one in zip(ends, given, strict=True)]
+        return self.sign("Sign the end of these rentals.", [
+            Document(said, typed.document(self._facts, end)) for said, end in zip(words, ends, strict=True)])
 
-    def _checked(self, end: typed.End, given: Any) -> str:
+    def sign(self, title: str, documents: Sequence[Document]) -> Sequence[str]:
+        """See Owner."""
+        given = self._ask(title, documents).get("signatures")
+        if not isinstance(given, list) or len(given) != len(documents):
+            raise Refused("the wallet in the browser did not sign all of it", hint="the same command again")
+        return [self._checked(document, one) for document, one in zip(documents, given, strict=True)]
+
+    def _checked(self, document: Document, given: Any) -> str:
+        """One for another chain or contract, or by another account, is not this account's under this document."""
+        from eth_account.messages import encode_typed_data
+
         signature = _usual(given)
-        if typed.signer(typed.message(self._facts, end), signature) != self.address:
-            raise Refused(f"that is not the signature of {self.address} under this end",
-                          hint="choose that account in the wallet; a contract account cannot do this")
+        if typed.signer(encode_typed_data(full_message=dict(document.typed)), signature) != self.address:
+            raise Refused(f"that is not the signature of {self.address} under what was shown",
+                          hint="choose that account, and the network that is named, in the wallet; a contract account "
+                               "cannot do this")
         return signature
 
     def _read_account(self) -> str:

@@ -12,20 +12,21 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-from ..domain.escrow import EscrowFacts, Quote, Ready, Rental
+from ..domain.escrow import Budget, EscrowFacts, OpenBudget, Quote, Ready, Rental
 from ..domain.lease import Access
 from ..domain.money import POL, Money
 from ..domain.names import LeaseKey
 from ..errors import NothingMade, OfferGone, OutcomeUnknown, Refused, Unreachable
 from ..second_row import Closed, Outbox
-from . import checks, codecheck, contracts, fees, preflight, typed, views
+from . import budgets, checks, codecheck, contracts, fees, preflight, typed, views
+from .budgets import Budgets
 from .bulk import BulkSender
 from .closing import VERBS as _CLOSING
 from .closing import close_all, closing_call, word
 from .networks import Limit
 from .refusals import RentalExists, TooLate, WrongState
 from .rpc import Contract, Rpc
-from .signer import Signer
+from .signer import Owner, Signer
 
 # Measured on the lab's chain: approve and create, approve and extendTo, end. For the estimate that is shown before
 # paying, never for sending.
@@ -34,20 +35,23 @@ _PAGE = 50
 
 
 class ChainEscrow:
-    """One wallet, one escrow, one chain node. The chain is not asked before the first question."""
+    """One wallet, one escrow, one chain node. The chain is not asked before the first question. `owner`: whose money it is,
+    where that is not the wallet; then a budget pays, and the wallet is the second key that may spend it."""
 
     def __init__(self, rpc: Rpc, wallet: Signer, outbox: Outbox, facts: EscrowFacts, sender: BulkSender | None = None,
-                 max_fee_per_gas: int | None = None, limit: Limit | None = None) -> None:
+                 max_fee_per_gas: int | None = None, limit: Limit | None = None, owner: Owner | None = None) -> None:
         self._rpc, self._wallet, self._expected, self._checked = rpc, wallet, facts, False
         self._limit = limit
         self._policy = fees.policy_for(facts.chain_id, max_fee_per_gas)
         self._sender = sender or BulkSender(rpc, wallet, outbox, facts.chain_id, self._policy)
+        self._owner = owner
+        self._budgets = Budgets(rpc, facts, owner, wallet.address, self._sender, self._policy, limit) if owner else None
 
     # ---- what it is ----
 
     @property
     def account(self) -> str:
-        return self._wallet.address
+        return self._owner.address if self._owner else self._wallet.address
 
     def facts(self) -> EscrowFacts:
         if not self._checked:
@@ -65,7 +69,7 @@ class ChainEscrow:
 
     def gas_of_a_life(self) -> Money:
         bid, base = fees.today(self._rpc, self._policy)
-        return Money(GAS_OF_A_LIFE * (base + bid.tip), POL)
+        return Money((budgets.GAS_OF_A_LIFE if self._budgets else GAS_OF_A_LIFE) * (base + bid.tip), POL)
 
     # ---- what others signed, and what we sign ----
 
@@ -106,8 +110,8 @@ class ChainEscrow:
                                  hint="a second address under `rpc:` in settings.yaml tells who is right")
         return found
 
-    def create(self, key: LeaseKey, quote: Quote, signature: str, seconds: int, deposit: int,
-               access_hash: str) -> Rental:
+    def create(self, key: LeaseKey, quote: Quote, signature: str, seconds: int, deposit: int, access_hash: str,
+               providers: Sequence[str] = ()) -> Rental:
         """`deposit`: the most it may cost; what the quote asks for is taken."""
         id = self.rental_id(key)
         with self._sender.turn(id):
@@ -119,8 +123,9 @@ class ChainEscrow:
             if due > deposit:
                 raise NothingMade(f"{seconds} s cost {due} base units, {deposit} were allowed")
             self._within_limit(due)
-            data = self._encode("create", word(key), struct(quote), bytes.fromhex(signature[2:]), seconds, due,
-                                word(access_hash))
+            call = word(key), struct(quote), bytes.fromhex(signature[2:]), seconds, due, word(access_hash)
+            data = self._encode("create", *call) if self._budgets is None else self._encode(
+                "createFromBudget", *call, [to_checksum(one) for one in providers])
             self._allow(id, due)
             self._open(id, data)
         return self._shown(id)
@@ -208,18 +213,55 @@ class ChainEscrow:
     def withdraw(self) -> None:
         with self._sender.turn("withdraw"):
             if self.credit():
-                self._sender.send(self._sender.fresh_key("withdraw"), self._expected.escrow, self._encode("withdraw"))
+                data = self._encode("withdrawFor", self.account)
+                self._sender.send(self._sender.fresh_key("withdraw"), self._expected.escrow, data)
 
     def spent(self, rental_id: str) -> Money:
         keys = [f"{verb}:{rental_id}" for verb in ("create", *_CLOSING)]
         return Money(self._sender.spent(keys, [f"approve:{rental_id}", f"extend:{rental_id}"]), POL)
+
+    # ---- a budget, where the owner's wallet does not send ----
+
+    def budget(self, cap: int, price: int, seconds: int, providers: Sequence[str]) -> Budget | None:
+        return self._budgets.terms(cap, price, self.now() + seconds, providers) if self._budgets else None
+
+    def open_budget(self, budget: Budget) -> str | None:
+        self.facts()
+        return self._must_have_budgets().open(budget)
+
+    def close_budget(self, budget: Budget) -> tuple[int | None, Money]:
+        return self._must_have_budgets().close(budget, any(rental.budget for rental in self.open_rentals()))
+
+    def budget_spent(self, budget: Budget) -> Money:
+        return self._must_have_budgets().spent(budget)
+
+    def close_any_budget(self) -> int | None:
+        """Whatever budget of the account is open, if this wallet may close it: what was in it. None: there is none."""
+        return budgets.close_any(self._escrow, self._sender, self.account)
+
+    def session_of(self, rental: Rental) -> str:
+        """The key of the budget that pays for it; "" once its renter has opened a later one, or if none does."""
+        found = self._escrow.read("budgetOf", rental.renter)
+        return str(found.session) if rental.budget and found.number == rental.budget else ""
+
+    def open_budget_now(self) -> OpenBudget | None:
+        return budgets.now_open(self._escrow, self.account)
+
+    def _must_have_budgets(self) -> Budgets:
+        if self._budgets is None:
+            raise Refused("this budget was opened by another kind of wallet", hint="as it was then: `wallet: browser`, and "
+                                                                              "`account:`, in settings.yaml")
+        return self._budgets
 
     def _within_limit(self, total: int) -> None:
         if self._limit:
             self._limit.check(total)
 
     def _allow(self, rental_id: str, amount: int) -> None:
-        """Let the escrow take exactly this, in our turn, so that nobody of ours takes it for something else."""
+        """Let the escrow take exactly this, in our turn, so that nobody of ours takes it for something else. A budget is
+        there already."""
+        if self._budgets:
+            return self._budgets.must_hold(amount)
         if preflight.deposit(self._rpc, self._expected, self._policy, self.account, amount) < amount:
             data = self._token.encode("approve", self._expected.escrow, amount)
             self._sender.send(self._sender.fresh_key(f"approve:{rental_id}"), self._expected.token, data)
@@ -263,9 +305,10 @@ class ChainEscrow:
 
 
 def connect(urls: Sequence[str], wallet: Signer, outbox: Outbox, facts: EscrowFacts, max_fee_per_gas: int | None = None,
-            limit: Limit | None = None) -> ChainEscrow:
+            limit: Limit | None = None, owner: Owner | None = None) -> ChainEscrow:
     """What the wiring calls. `facts` and `limit` from the settings; `max_fee_per_gas` in wei, the user's ceiling."""
-    return ChainEscrow(Rpc(urls, facts.chain_id), wallet, outbox, facts, max_fee_per_gas=max_fee_per_gas, limit=limit)
+    return ChainEscrow(Rpc(urls, facts.chain_id), wallet, outbox, facts, max_fee_per_gas=max_fee_per_gas, limit=limit,
+                       owner=owner)
 
 
 def _price_ahead(per_hour: int, seconds: int) -> int:
@@ -275,11 +318,15 @@ def _price_ahead(per_hour: int, seconds: int) -> int:
 
 def struct(quote: Quote) -> tuple[Any, ...]:
     """As the contract's functions take it."""
+    addresses = ("provider", "renter", "feeRecipient")
+    return tuple(to_checksum(getattr(quote, name)) if name in addresses else getattr(quote, name)
+                 for name in Quote.__dataclass_fields__)
+
+
+def to_checksum(address: str) -> str:
     from eth_utils.address import to_checksum_address
 
-    addresses = ("provider", "renter", "feeRecipient")
-    return tuple(to_checksum_address(getattr(quote, name)) if name in addresses else getattr(quote, name)
-                 for name in Quote.__dataclass_fields__)
+    return str(to_checksum_address(address))
 
 
 def _event_topic(name: str) -> str:

@@ -23,6 +23,10 @@ class WrongState(NothingMade):
     """Somebody else moved the rental in between: look again."""
 
 
+class NoBudget(NothingMade):
+    """It is closed already: look again."""
+
+
 class TooLate(NothingMade):
     """The time for this call is over."""
 
@@ -104,7 +108,7 @@ _WORDS: Mapping[str, tuple[type[NothingMade], Callable[..., str]]] = {
     "BadDeposit": (NothingMade, lambda owed, has: f"the escrow would owe {owed} base units and have {has}"),
     "TransferFailed": (NothingMade, lambda who, amount: f"the token refuses to move {amount} base units of {who}"),
     "BudgetIsOpen": (NothingMade, lambda who: f"{who} has an open budget already"),
-    "NoBudget": (NothingMade, lambda who: f"{who} has no open budget"),
+    "NoBudget": (NoBudget, lambda who: f"{who} has no open budget"),
     "BadProviders": (NothingMade, lambda: "the providers are not those that the budget was signed for"),
     "NothingToWithdraw": (NothingMade, lambda who: f"the escrow holds nothing for {who}"),
 }

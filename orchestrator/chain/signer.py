@@ -4,13 +4,15 @@ Sender and escrow ask for nothing more than this.
 """
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from ..errors import Refused
 
 if TYPE_CHECKING:
     from eth_account.messages import SignableMessage
+
+    from .bridge import Document
 
 
 class Signer(Protocol):
@@ -27,6 +29,19 @@ class Signer(Protocol):
 
     def sign_message(self, message: SignableMessage) -> str:
         """65 bytes, r s v, as 0x-hex."""
+        ...
+
+
+class Owner(Protocol):
+    """An account whose person signs what is shown, elsewhere. It cannot send: what it signs, another key sends."""
+
+    @property
+    def address(self) -> str:
+        """With the checksum in its letters."""
+        ...
+
+    def sign(self, title: str, documents: Sequence[Document]) -> Sequence[str]:
+        """This account's signature under each, as the contracts take it. Refused: no, nobody, or not this account's."""
         ...
 
 

@@ -1,19 +1,19 @@
 """What is signed, as EIP-712 typed data: quote, ready message, request to a provider. One domain for all of them.
 
 Used by both sides, the renter's chain room and the provider. Pure: no chain, no clock, no randomness. The fields of
-Quote and Ready are those of domain/escrow.py, in their order; the contract hashes Quote in the same way, and a test
-compares the two.
+Quote, Ready and Budget are those of domain/escrow.py, in their order; the contract hashes Quote and Budget in the same
+way, and tests compare the two. A budget is not signed itself: its digest is the number of the transfer that is.
 """
 from __future__ import annotations
 
 import dataclasses
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ..domain.escrow import EscrowFacts, Quote, Ready
+from ..domain.escrow import Budget, EscrowFacts, Quote, Ready
 
 if TYPE_CHECKING:
     from eth_account.messages import SignableMessage
@@ -28,6 +28,8 @@ _TYPES: Mapping[str, tuple[tuple[str, str], ...]] = {
               ("validUntil", "uint64"), ("salt", "bytes32")),
     "Ready": (("rentalId", "bytes32"), ("host", "string"), ("port", "uint16"), ("user", "string"),
               ("hostKeys", "string[]"), ("accessHash", "bytes32"), ("notBefore", "uint64"), ("salt", "bytes32")),
+    "Budget": (("owner", "address"), ("session", "address"), ("cap", "uint96"), ("maxPricePerHour", "uint96"),
+               ("expiry", "uint40"), ("providersHash", "bytes32"), ("salt", "bytes32")),
     "End": (("id", "bytes32"), ("reportDigest", "bytes32")),
     "ApiRequest": (("method", "string"), ("path", "string"), ("bodyHash", "bytes32"), ("rentalId", "bytes32"),
                    ("issuedAt", "uint64"), ("nonce", "bytes32")),
@@ -56,7 +58,7 @@ class End:
     reportDigest: str
 
 
-Value: TypeAlias = Quote | Ready | ApiRequest | End
+Value: TypeAlias = Quote | Ready | Budget | ApiRequest | End
 
 
 def message(facts: EscrowFacts, value: Value) -> SignableMessage:
@@ -153,6 +155,13 @@ def read_request(facts: EscrowFacts, method: str, path: str, body: bytes,
 
 def body_hash(body: bytes) -> str:
     return "0x" + hashlib.sha256(body).hexdigest()
+
+
+def providers_hash(providers: Sequence[str]) -> str:
+    """As the contract takes a list: keccak256(abi.encode(address[])); zeros for none, which means whomever."""
+    if not providers:
+        return "0x" + "00" * 32
+    return _keccak(b"".join([(32).to_bytes(32, "big"), len(providers).to_bytes(32, "big"), *map(bytes32, providers)]))
 
 
 def bytes32(text: str) -> bytes:

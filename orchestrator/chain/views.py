@@ -26,7 +26,7 @@ def rental(id: str, raw: Any, now: int) -> Rental:
         started_at=started, ends_at=raw.endsAt, inspect_until=started + raw.inspectionSeconds if started else 0,
         access_hash=_hex(raw.accessHash), ready_hash=_hex(raw.readyHash), closed_at=raw.closedAt,
         closed_by=_PARTIES[raw.closedBy], outcome=_OUTCOMES[raw.outcome], paid=raw.paid, fee=raw.fee, refunded=raw.refunded,
-        report_digest=_hex(raw.reportDigest))
+        report_digest=_hex(raw.reportDigest), budget=raw.budget)
 
 
 def _status(raw: Any, now: int) -> str:

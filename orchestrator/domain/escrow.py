@@ -41,6 +41,29 @@ class Ready:
 
 
 @dataclass(frozen=True, slots=True)
+class Budget:
+    """What an owner agrees to with one signature: `cap` of its money lies in the contract, for the key `session` to rent
+    with until `expiry`, from the providers whose list has this hash, at no more than this price. The rest goes back."""
+
+    owner: str
+    session: str
+    cap: int
+    maxPricePerHour: int
+    expiry: int
+    providersHash: str
+    salt: str
+
+
+@dataclass(frozen=True, slots=True)
+class OpenBudget:
+    """A budget that is open, as the contract's storage shows it."""
+
+    session: str
+    left: int
+    expiry: int
+
+
+@dataclass(frozen=True, slots=True)
 class EscrowFacts:
     """What a client must know of a deployment before it signs anything."""
 
@@ -78,6 +101,7 @@ class Rental:
     fee: int
     refunded: int
     report_digest: str
+    budget: int = 0                      # number of the renter's budget that pays for it; 0: its wallet did
 
     @property
     def locked(self) -> int:

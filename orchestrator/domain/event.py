@@ -28,7 +28,7 @@ class Kind(StrEnum):
 class Deed:
     """The name of one action. It is an identity: never renamed, never counted by position."""
 
-    scope: str               # "run" or "lease-1"
+    scope: str               # "run", "lease-1" or "budget-1"
     step: str
     item: str = ""           # only for repeated steps: the absolute target of a hold
 
@@ -66,7 +66,7 @@ class Event:
         return sha256(self.line())
 
 
-BILLING = frozenset({"lease", "deposit"})
+BILLING = frozenset({"lease", "deposit", "budget"})
 ON_NODE = frozenset({"keeper", "files", "data", "process"})
 
 

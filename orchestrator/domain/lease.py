@@ -49,6 +49,33 @@ class Offer:
 
 
 @dataclass(frozen=True, slots=True)
+class Funding:
+    """Money that is moved to where a second key of this laptop may rent with it, and do nothing else, because the wallet
+    signs but does not send. `facts` is the driver's own: whose, by which key, with whom, under which number."""
+
+    market: str
+    key: str                             # its own name
+    most: Money
+    until: Instant                       # from then on nothing is spent, and anyone may send home what is left
+    facts: Mapping[str, Json] = field(default_factory=lambda: MappingProxyType({}), metadata=PRIVATE)
+
+
+@dataclass(frozen=True, slots=True)
+class Funded:
+    at: Instant
+    receipt: str | None                  # transaction hash; None: it was there already
+
+
+@dataclass(frozen=True, slots=True)
+class Refunded:
+    """What went home when it was closed. `left` None: it was closed before, or by others."""
+
+    left: Money | None
+    coin: Money                          # of the second key, in the chain's own coin
+    gas: Money                           # spent by us on opening and closing it
+
+
+@dataclass(frozen=True, slots=True)
 class Terms:
     """What the run wants from any offer."""
 
@@ -57,6 +84,7 @@ class Terms:
     seconds: int                         # first funded slice
     pay_at_most: Money
     check_seconds: int                   # planned install plus challenge; a shorter inspection window is refused
+    funding: Funding | None = None       # what pays, where it is not the wallet itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +105,7 @@ class Order:
     start_by: Instant
     keep: tuple[str, ...] = ()           # public parts that may stay on the node: environment, base model
     facts: Mapping[str, Json] = field(default_factory=lambda: MappingProxyType({}), metadata=PRIVATE)
+    funding: str = ""                    # the key of the Funding that pays; "": the wallet itself
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from ..domain.lease import Ended, Ending, Found, Hold, Lease, LeaseView, Offer, Order, Terms, Wish
-from ..domain.money import Settlement
+from ..domain.lease import (
+    Ended,
+    Ending,
+    Found,
+    Funded,
+    Funding,
+    Hold,
+    Lease,
+    LeaseView,
+    Offer,
+    Order,
+    Refunded,
+    Terms,
+    Wish,
+)
+from ..domain.money import Money, Settlement
+from ..domain.names import Instant
 from ..errors import Refused
 from ..ports import Market
 
@@ -50,6 +65,16 @@ class Markets:
 
     def offers(self, wish: Wish) -> Sequence[Offer]:
         return [offer for market in self._by_name.values() for offer in market.offers(wish)]
+
+    def funding(self, offers: Sequence[Offer], most: Money, until: Instant) -> Funding | None:
+        """Of one market: a run stays on the one that was agreed on."""
+        return self._of(offers[0].market).funding(offers, most, until)
+
+    def fund(self, funding: Funding) -> Funded:
+        return self._of(funding.market).fund(funding)
+
+    def refund(self, funding: Funding) -> Refunded:
+        return self._of(funding.market).refund(funding)
 
     def prepare(self, offer: Offer, terms: Terms) -> Order:
         return self._of(offer.market).prepare(offer, terms)

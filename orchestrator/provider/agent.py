@@ -55,6 +55,10 @@ class Chain(Protocol):
         """Those in which we are the provider."""
         ...
 
+    def speaks_for(self, rental: Rental, asker: str) -> bool:
+        """Its renter, or the key of the renter's budget that pays for it."""
+        ...
+
     def sign(self, value: Quote | Ready) -> str: ...
     def ready_hash(self, ready: Ready) -> str: ...
     def activate(self, rental_id: str, ready_hash: str) -> None: ...
@@ -151,7 +155,7 @@ class Agent:
         rental = self._chain.view(rental_id)
         if rental.status == "none" or rental.provider.lower() != self._chain.account.lower():
             raise Problem(404, "unknown-rental", "the chain shows no such rental of ours")
-        if rental.renter.lower() != asker.lower():
+        if not self._chain.speaks_for(rental, asker):
             raise Problem(403, "not-yours", "the rental belongs to another account")
         return rental
 

@@ -75,6 +75,12 @@ class ProviderChain:
                     break
             return found
 
+    def speaks_for(self, rental: Rental, asker: str) -> bool:
+        if rental.renter.lower() == asker.lower():
+            return True
+        with self._reading:
+            return rental.budget != 0 and self._escrow.session_of(rental).lower() == asker.lower()
+
     def credit(self) -> int:
         with self._reading:
             return self._escrow.credit()

@@ -1,4 +1,4 @@
-"""The three kinds of secrets: how one is made, and what its public half is. Bytes in, bytes out, no files."""
+"""The four kinds of secrets: how one is made, and what its public half is. Bytes in, bytes out, no files."""
 from __future__ import annotations
 
 import hashlib
@@ -55,5 +55,20 @@ def _token_digest(secret: bytes) -> str:
     return f"sha256:{hashlib.sha256(secret).hexdigest()}"
 
 
+def _make_secp256k1() -> bytes:
+    from cryptography.hazmat.primitives.asymmetric import ec
+    return f"{ec.generate_private_key(ec.SECP256K1()).private_numbers().private_value:064x}".encode()
+
+
+def _secp256k1_point(secret: bytes) -> str:
+    """The uncompressed point, "04…" in hex: what a chain's address is made of."""
+    from cryptography.hazmat.primitives import serialization as form
+    from cryptography.hazmat.primitives.asymmetric import ec
+    if len(secret) != 64:
+        raise ValueError("not a key of secp256k1")
+    key = ec.derive_private_key(int(secret, 16), ec.SECP256K1())
+    return key.public_key().public_bytes(form.Encoding.X962, form.PublicFormat.UncompressedPoint).hex()
+
+
 KINDS = {"ssh": Kind(_make_ssh, _ssh_line), "age": Kind(_make_age, _age_recipient),
-         "token": Kind(_make_token, _token_digest)}
+         "secp256k1": Kind(_make_secp256k1, _secp256k1_point), "token": Kind(_make_token, _token_digest)}

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from orchestrator.chain import typed
 from orchestrator.chain.wallet import Wallet
-from orchestrator.domain.escrow import EscrowFacts, Quote, Ready, Rental
+from orchestrator.domain.escrow import Budget, EscrowFacts, Quote, Ready, Rental
 from orchestrator.domain.lease import Access
 from orchestrator.domain.money import POL, Money
 from orchestrator.domain.names import LeaseKey, Reason
@@ -207,8 +207,8 @@ class FakeEscrow:
     def rental_id(self, key: LeaseKey) -> str:
         return typed.rental_id(self.facts(), self.account, key)
 
-    def create(self, key: LeaseKey, quote: Quote, signature: str, seconds: int, deposit: int,
-               access_hash: str) -> Rental:
+    def create(self, key: LeaseKey, quote: Quote, signature: str, seconds: int, deposit: int, access_hash: str,
+               providers: Sequence[str] = ()) -> Rental:
         self._up()
         if self.rental_id(key) not in self.contract.rentals:
             self.contract.create(self.account, key, quote, signature, seconds, deposit, access_hash)
@@ -238,6 +238,19 @@ class FakeEscrow:
                 verb = "reject"
             self.contract.close(self.account, rental_id, verb, evidence if verb == "reject" else report)
         return self.view(rental_id)
+
+    def budget(self, cap: int, price: int, seconds: int, providers: Sequence[str]) -> Budget | None:
+        """None: this wallet pays by itself. What a budget is, tests/contract/test_budget_port.py knows on a real chain."""
+        return None
+
+    def open_budget(self, budget: Budget) -> str | None:
+        raise NothingMade("no budget here")
+
+    def close_budget(self, budget: Budget) -> tuple[int | None, Money]:
+        return None, Money(0, POL)
+
+    def budget_spent(self, budget: Budget) -> Money:
+        return Money(0, POL)
 
     def close_many(self, rental_ids: Sequence[str], reports: Mapping[str, str]) -> Sequence[Closed]:
         closed = [self.close(id, False, "", reports.get(id, "")) for id in rental_ids]
@@ -297,6 +310,9 @@ class FakeProviderChain:
         self._up()
         return [self.contract.view(r.id) for r in self.contract.rentals.values()
                 if r.status != "closed" and r.provider.lower() == self.account.lower()]
+
+    def speaks_for(self, rental: Rental, asker: str) -> bool:
+        return rental.renter.lower() == asker.lower()
 
     def sign(self, value: Quote | Ready) -> str:
         return self._wallet.sign_message(typed.message(self.facts(), value))

@@ -14,7 +14,9 @@ from orchestrator.chain import contracts, typed, wallet
 from orchestrator.chain.bulk import BulkSender
 from orchestrator.chain.escrow import ChainEscrow
 from orchestrator.chain.fees import policy_for
+from orchestrator.chain.networks import Limit
 from orchestrator.chain.rpc import Rpc
+from orchestrator.chain.signer import Owner
 from orchestrator.chain.wallet import Wallet
 from orchestrator.domain.escrow import ZERO_ADDRESS, EscrowFacts, Quote, Ready
 from orchestrator.lab import chain
@@ -43,10 +45,10 @@ class Lab:
         return chain.call(self.url, *question)
 
     def escrow(self, outbox: Outbox, url: str = "", wait_s: float = 10, who: Wallet | None = None,
-               facts: EscrowFacts | None = None) -> ChainEscrow:
+               facts: EscrowFacts | None = None, owner: Owner | None = None, limit: Limit | None = None) -> ChainEscrow:
         facts, rpc, who = facts or self.facts, Rpc(url or self.url), who or self.renter
         sender = BulkSender(rpc, who, outbox, facts.chain_id, policy_for(facts.chain_id), wait_s)
-        return ChainEscrow(rpc, who, outbox, facts, sender)
+        return ChainEscrow(rpc, who, outbox, facts, sender, limit=limit, owner=owner)
 
     def usdc(self, of: str) -> int:
         token = Rpc(self.url).contract(self.facts.token, contracts.usdc().token_abi)

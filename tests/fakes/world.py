@@ -41,6 +41,7 @@ from orchestrator.domain.training import (
     Started,
 )
 from orchestrator.errors import NodeLost, NoFunds, OfferGone, OutcomeUnknown, Transient, Unreachable
+from tests.fakes.budgets import FakeBudgets
 
 T0 = 1_764_500_000
 JOB_SECONDS = 7200
@@ -88,6 +89,9 @@ class Rental:
 @dataclass
 class World:
     kind: str                             # escrow | custodial | lium | ssh
+    signs_only: bool = False              # the wallet is in a browser: a budget pays
+    budgets: dict[str, int | None] = field(default_factory=dict)    # what is left; None: closed
+    signatures: int = 0
     now: int = T0
     rentals: list[Rental] = field(default_factory=list)
     vault: dict[str, str] = field(default_factory=dict)
@@ -128,7 +132,7 @@ class FakeClock:
     def sleep(self, seconds: int) -> None: self.w.pass_time(seconds)
 
 
-class FakeMarket:
+class FakeMarket(FakeBudgets):
     def __init__(self, w: World) -> None: self.w = w
 
     def _rate(self) -> Rate: return Rate(Money(0 if self.w.kind == "ssh" else 450_000, USDC))
@@ -147,7 +151,7 @@ class FakeMarket:
             raise NoFunds("first slice above the budget")
         facts: dict[str, Json] = {"before": [r.lease.lease_id for r in self.w.rentals]}
         return Order(self.w.kind, terms.key, offer.offer_id, offer.claim, offer.rate, terms.seconds, deposit,
-                     Instant(self.w.now), Instant(self.w.now + 900), (), facts)
+                     Instant(self.w.now), Instant(self.w.now + 900), (), facts, terms.funding.key if terms.funding else "")
 
     def open(self, order: Order) -> Lease:
         self.w.opens += 1
@@ -159,6 +163,7 @@ class FakeMarket:
         if known and self.w.kind in ("escrow", "lium", "ssh"):
             return known.lease            # safe to repeat
         lease = Lease(order.market, order.key, LeaseId(f"id-{len(self.w.rentals)}"), order.rate, Instant(self.w.now))
+        self._draw(order.deposit.units)
         funded = self.w.now + order.seconds if self.w.kind in ("escrow", "lium") else None
         self.w.rentals.append(Rental(lease, self.w.kind, order, funded, order.deposit.units,
                                      self.w.now + (40 if self.w.kind == "custodial" else 0)))
@@ -199,9 +204,10 @@ class FakeMarket:
             want = hold.lease.rate.ahead(hold.until - hold.lease.opened_at)
             if not hold.total_at_most.covers(want):
                 raise NoFunds("above the budget")
-            r.funded_until = hold.until
             if self.w.kind == "escrow":
+                self._draw(want.units - r.deposit)
                 r.deposit = want.units
+            r.funded_until = hold.until
         return self.look(hold.lease)
 
     def end(self, ending: Ending) -> Ended:

@@ -31,6 +31,7 @@ def check(w: World, goal: str, cap: int = 5_000_000) -> list[str]:
         bad.append("no adapter")
     if goal == "adapter" and w.vault:
         bad.append(f"secrets left {sorted(w.vault)}")
+    bad += [f"{key} is still open" for key, units in w.budgets.items() if units is not None]
     if w.closed_at_row != len(w.events):
         bad.append("rows after the closing record")
     prev = "genesis"
@@ -71,6 +72,7 @@ class Case:
     name: str
     kind: str
     faults: tuple[tuple[str, int], ...] = ()
+    signs_only: bool = False
 
 
 CASES = [
@@ -92,15 +94,18 @@ CASES = [
     *(Case(f"{k} laptop sleeps", k, (("laptop sleeps", 1),)) for k in ("escrow", "custodial", "ssh")),
     Case("escrow quote allows 90 min", "escrow", (("longest", 5400),)),
     Case("escrow market down a while", "escrow", (("market down", 5),)),
+    *(Case(f"budget {fault or 'plain'}", "escrow", ((fault, count),) if fault else (), signs_only=True)
+      for fault, count in (("", 0), ("fund answer lost", 1), ("offer gone", 2), ("mismatch", 1), ("market down", 5),
+                           ("node dies at", JOB_SECONDS // 2), ("laptop sleeps", 1), ("open answer lost", 1))),
 ]
-SHORT = ("escrow plain", "ssh plain", "custodial open answer lost", "escrow mismatch")
+SHORT = ("escrow plain", "budget plain", "ssh plain", "custodial open answer lost", "escrow mismatch")
 PLANS = [(Killed, "resume"), (Killed, "end"), (KeyboardInterrupt, "wait"), (KeyboardInterrupt, "stop"),
          (KeyboardInterrupt, "detach")]
 
 
 def one(case: Case, crash_at: int, when: str, exc: type[BaseException], then: str) -> tuple[World, list[str], int]:
     """Play a case, struck once at row `crash_at`; then go on as `then` says. Returns what is wrong, and the rows written."""
-    w = World(case.kind, faults=dict(case.faults))
+    w = World(case.kind, signs_only=case.signs_only, faults=dict(case.faults))
     fired: list[int] = []
 
     def crash(phase: str, n: int) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.steps import BACKWARD, FORWARD, OF_THE_RUN
+from orchestrator.steps import BACKWARD, FORWARD, OF_A_BUDGET, OF_THE_RUN
 from tests.scenario.lab import Finished, Lab
 
 pytestmark = pytest.mark.journey
@@ -22,7 +22,7 @@ def test_the_result_has_every_key(finished: Finished) -> None:
     assert set(result["evaluation"]) == {"base", "adapter"}
     assert all(set(figures) == {"exact_match", "loss"} for figures in result["evaluation"].values())
     assert set(result["money"]) == MONEY
-    known = {step.name for step in (*OF_THE_RUN, *FORWARD, *BACKWARD)}
+    known = {step.name for step in (*OF_THE_RUN, *OF_A_BUDGET, *FORWARD, *BACKWARD)}
     assert {stage["name"] for stage in result["stages"]} <= known
     assert {"check", "open", "meet", "challenge", "ship", "start", "collect", "wipe", "end", "settle"} <= {
         stage["name"] for stage in result["stages"]}

@@ -9,7 +9,22 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from ...domain.escrow import Quote, Rental
-from ...domain.lease import Access, Ended, Ending, Found, Hold, Lease, LeaseView, Offer, Order, Terms, Wish
+from ...domain.lease import (
+    Access,
+    Ended,
+    Ending,
+    Found,
+    Funded,
+    Funding,
+    Hold,
+    Lease,
+    LeaseView,
+    Offer,
+    Order,
+    Refunded,
+    Terms,
+    Wish,
+)
 from ...domain.money import USDC, Money, Rate, Settlement
 from ...domain.names import Instant, LeaseId, Reason
 from ...errors import NoFunds, NothingMade, OfferGone, OutcomeUnknown, Refused, Transient
@@ -17,6 +32,7 @@ from ...ports import Clock
 from ...second_row import Escrow
 from .checks import affordable, check_quote, offer_of, seconds_to_fund, still_good
 from .client import Api, ApiRefusal
+from .funding import budget_of, funding_of, listed, must_be_listed, providers_of
 from .leases import closed_by, found, hexed, settlement, view_of
 from .times import ChainTime
 from .wire import (
@@ -39,6 +55,7 @@ from .wire import (
 )
 
 MOST_PAGES = 50
+MOST_PROVIDERS = 16                      # in a budget's list
 LONGEST_START = 1800                     # seconds: longer than this we do not wait for a node, whatever the quote says
 NOT_AS_OFFERED = frozenset({Reason.HARDWARE, Reason.TOO_SLOW, Reason.HOST_KEY, Reason.NO_SHOW, Reason.UNSUITABLE})
 
@@ -69,8 +86,27 @@ class OpenMarket:
                             access_hash=access_hash(terms.ssh_public_key))
         answer = self._quoted(wanted)
         quote = check_quote(answer, fresh, wanted, terms)
+        must_be_listed(quote, terms.funding)
         self._escrow.check_quote(quote, answer.signature)
         return self._order(fresh, terms, quote, answer, seconds)
+
+    def funding(self, offers: Sequence[Offer], most: Money, until: Instant) -> Funding | None:
+        """The cheapest of the offers' providers, as many as the contract looks through for little gas."""
+        chosen = sorted(offers, key=lambda o: (o.rate.per_hour.units, o.offer_id))[:MOST_PROVIDERS]
+        providers = tuple(dict.fromkeys(o.provider.lower() for o in chosen))
+        price = max(o.rate.per_hour.units for o in chosen)
+        budget = self._escrow.budget(most.units, price, until - self._clock.now(), providers)
+        return funding_of(self.name, budget, until, providers) if budget else None
+
+    def fund(self, funding: Funding) -> Funded:
+        self._know()
+        return Funded(self._clock.now(), self._escrow.open_budget(budget_of(funding)))
+
+    def refund(self, funding: Funding) -> Refunded:
+        budget = budget_of(funding)
+        left, coin = self._escrow.close_budget(budget)
+        self._bring_home()
+        return Refunded(None if left is None else Money(left, USDC), coin, self._escrow.budget_spent(budget))
 
     def _order(self, offer: Offer, terms: Terms, quote: Quote, answer: QuoteAnswer, seconds: int) -> Order:
         rate = Rate(Money(quote.pricePerHour, USDC))
@@ -79,7 +115,9 @@ class OpenMarket:
             market=self.name, key=terms.key, offer_id=offer.offer_id, claim=offer.claim, rate=rate, seconds=seconds,
             deposit=affordable(rate, seconds, terms), placed_at=now,
             start_by=Instant(now + min(quote.startWindow, LONGEST_START)), keep=self._keep,
-            facts={"quote": quote_fields(quote), "signature": answer.signature, "spec": answer.spec,
+            funding=terms.funding.key if terms.funding else "",
+            facts={"providers": list(providers_of(terms.funding)),
+                   "quote": quote_fields(quote), "signature": answer.signature, "spec": answer.spec,
                    "access_hash": access_hash(terms.ssh_public_key), "ssh_public_key": terms.ssh_public_key},
         )
 
@@ -126,7 +164,7 @@ class OpenMarket:
     def open(self, order: Order) -> Lease:
         quote = QuoteFields.model_validate(order.facts["quote"]).quote()
         rental = self._escrow.create(order.key, quote, str(order.facts["signature"]), order.seconds,
-                                     order.deposit.units, str(order.facts["access_hash"]))
+                                     order.deposit.units, str(order.facts["access_hash"]), listed(order))
         return self._begun(order, rental)
 
     def find(self, order: Order) -> Lease | None:

@@ -9,10 +9,25 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cached_property
 
-from ...domain.lease import Access, Ended, Ending, Found, Hold, Lease, LeaseView, Offer, Order, Terms, Wish
-from ...domain.money import USDC, Money, Rate, Settlement
+from ...domain.lease import (
+    Access,
+    Ended,
+    Ending,
+    Found,
+    Funded,
+    Funding,
+    Hold,
+    Lease,
+    LeaseView,
+    Offer,
+    Order,
+    Refunded,
+    Terms,
+    Wish,
+)
+from ...domain.money import POL, USDC, Money, Rate, Settlement
 from ...domain.names import Instant, LeaseId
-from ...errors import OfferGone
+from ...errors import NothingMade, OfferGone
 from ...ports import Clock
 
 NOTHING = Money(0, USDC)
@@ -40,6 +55,16 @@ class OwnServer:
         shown = self._look_in(self.access)
         return (Offer(market=self.name, offer_id=OFFER_ID, rate=Rate(NOTHING), claim=None, max_seconds=TEN_YEARS,
                       stranger=False, bounded=False, shown=shown, where=self.access.host),)
+
+    def funding(self, offers: Sequence[Offer], most: Money, until: Instant) -> Funding | None:
+        """Nothing is paid."""
+        return None
+
+    def fund(self, funding: Funding) -> Funded:
+        raise NothingMade("nothing is paid for a server of one's own")
+
+    def refund(self, funding: Funding) -> Refunded:
+        return Refunded(NOTHING, Money(0, POL), Money(0, POL))
 
     def prepare(self, offer: Offer, terms: Terms) -> Order:
         if offer.offer_id != OFFER_ID:
