@@ -13,10 +13,13 @@ from orchestrator import __version__
 def main() -> int:
     """Exit code of the command line."""
     try:
-        return start()
+        code = start()
     except KeyboardInterrupt:            # before the command line was there to hear it
         print("sealtune: interrupted before anything was begun", file=sys.stderr)
         return 130
+    if signal := sys.modules.get("signal"):      # all is said: an impatient Ctrl-C must not change the exit code
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    return code
 
 
 def start() -> int:

@@ -83,6 +83,7 @@ def _make(venv: Path, lock: Path) -> None:
     uv = shutil.which("uv")
     _run([uv, "venv", "--quiet", "--python", sys.executable, str(venv)] if uv else [sys.executable, "-m", "venv", str(venv)])
     _install(venv, lock, _link)
+    _say(f"the command is {venv.name}/bin/sealtune; to call it by its name: export PATH=\"{venv / 'bin'}:$PATH\"")
 
 
 def _install(venv: Path, lock: Path, then: Callable[[Path], None] = lambda venv: None) -> None:

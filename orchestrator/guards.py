@@ -9,7 +9,8 @@ from .domain.progress import Finished
 from .domain.training import Agreement
 from .errors import LeaveNode, Refused, StopRun
 from .house import House, Site
-from .ledger import intent_of, leases, result_of
+from .ledger import intent_of, leases, noted, result_of
+from .task import Leaving
 
 SECONDS_TO_REJECT = 150                  # a challenge must be over this long before the inspection window closes
 
@@ -19,6 +20,13 @@ def given_up(house: House) -> bool:
     crash left of the key is not known."""
     forgotten = intent_of(house, steps.FORGET)
     return forgotten is not None and all(result_of(house.at(s), steps.COLLECT) is None for s in leases(house))
+
+
+def stopped_by_hand(house: House) -> bool:
+    """A person gave the newest node back before the adapter was home: to go on is to rent another one."""
+    site = house.at(([*leases(house)] or ["run"])[-1])
+    left = noted(site, "left", Leaving)
+    return left is not None and left.reason is Reason.STOPPED and result_of(site, steps.COLLECT) is None
 
 
 def must_be_as_agreed(offer: Offer, agreed: Agreement) -> None:

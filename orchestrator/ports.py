@@ -366,8 +366,8 @@ class Observer(Protocol):
 
     def event(self, event: Event) -> None: ...
     def seen(self, seen: Seen) -> None: ...
-    def waiting(self, problem: str) -> None:
-        """Somebody does not answer and is asked again; said at every try."""
+    def waiting(self, problem: str, until: Instant) -> None:
+        """Somebody does not answer and is asked again until then; said at every try."""
         ...
 
 

@@ -103,7 +103,7 @@ def alone(folder: Path, seconds: float, tell: Tell, other: str) -> Iterator[None
             waited = time.monotonic() - began
             if waited > seconds:
                 raise Refused("unsuitable", f"{other} does not end")
-            tell(int(waited), int(seconds), "waiting")
+            tell(int(waited), int(seconds), f"seconds of waiting until {other} is over")
             time.sleep(0.2)
         yield
     finally:

@@ -162,7 +162,8 @@ def folder_of(path: Path) -> Path | None:
     None where there is no such thing; BadInput for a file that is none of ours."""
     if path.is_file():
         if path.name not in OURS:
-            raise BadInput(f"{path} is no {REPORT}", hint=f"sealtune audit RUN, FOLDER, or FOLDER/{REPORT}")
+            raise BadInput(f"{path} is not called {REPORT}", hint=f"sealtune audit RUN, FOLDER, or FOLDER/{REPORT}: "
+                           "a report keeps its name, and what lies beside it")
         path = path.parent
     if not path.is_dir():
         return None

@@ -10,6 +10,8 @@ from ..domain.training import Agreement, Forecast
 from ..errors import BadInput, Refused
 from .desk import ask, note
 
+HELD = {"lease": "a rented node", "deposit": "its deposit", "budget": "money set aside", "files": "files on the node",
+        "data": "sealed data on the node", "process": "a training that runs", "keeper": ""}
 CAN_READ = "the operator of this machine can read your data while it is being processed"
 
 
@@ -21,6 +23,7 @@ class Terminal:
             raise BadInput(f"--on-interrupt {on_interrupt!r} is not known", hint="one of ask, wait, detach, stop")
         self._yes, self._understood, self._on_interrupt, self._exempt = yes, understood, on_interrupt, exempt
         self._insisting = False
+        self.costs: Callable[[], str] = str              # of what the run holds, by the hour; "" for nothing
         self.hush: Callable[[], None] = lambda: None     # takes a live line away before something is asked
 
     def confirm(self, agreement: Agreement) -> bool:
@@ -41,8 +44,10 @@ class Terminal:
             return self._insist()
         if not any(o.what in BILLING for o in open_):
             return "stop"
-        for debt in open_:
-            note(f"still open: {debt.what} of {debt.scope}{'' if debt.certain else ' (may be on its way)'}")
+        for line in held(open_):
+            note(line)
+        if cost := self.costs():
+            note(f"it costs {cost} while it is open")
         trains = any(o.what == "process" for o in open_)
         if self._on_interrupt == "detach" and not trains:
             note("no training has begun that could be left alone; everything is given back")
@@ -60,6 +65,15 @@ class Terminal:
         self._insisting = True
         note("everything is being given back; Ctrl-C again leaves the rest for later")
         return "wait"
+
+
+def held(open_: Iterable[Owed]) -> list[str]:
+    """What a run holds, a line for each node; "perhaps" where the answer is not there yet."""
+    by_scope: dict[str, list[str]] = {}
+    for debt in open_:
+        if thing := HELD.get(debt.what, debt.what):
+            by_scope.setdefault(debt.scope, []).append(f"{'' if debt.certain else 'perhaps '}{thing}")
+    return [f"still open, {scope}: {', '.join(things)}" for scope, things in by_scope.items()]
 
 
 def choice(trains: bool) -> str:

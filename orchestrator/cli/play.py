@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
-from .. import wiring
-from ..domain.event import BILLING, Event, owed
+from .. import steps, wiring
+from ..domain.event import BILLING, Event, Kind, owed
 from ..domain.evidence import NO_GPU
 from ..domain.names import RunId
 from ..errors import EXIT_INCOMPLETE, Detached, Interrupted, NoOffer, NoSuchRun, RunLocked, SealtuneError, StillOwed
 from ..rental import run as play_run
-from ..sweep import still_open
+from ..sweep import costs, still_open
 from .desk import Desk
 from .person import Terminal
 from .render import show_json, show_result
@@ -33,7 +33,7 @@ def play(desk: Desk, run: RunId, person: Terminal, json: bool, *, new: bool = Fa
     problem: SealtuneError | None = None
     try:
         with closing(screen()) as shown, desk.house(run, shown, person, new=new) as house:
-            person.hush = shown.close
+            person.hush, person.costs = shown.close, lambda: costs(house.journal.events())
             play_run(house, wiring.task_of(wiring.run_file_of(desk.settings, run), desk.settings))
     except SealtuneError as failure:
         problem = failure
@@ -104,6 +104,11 @@ def bills(book: Journals, run: RunId) -> bool:
         return False
 
 
+def without_report(rows: Sequence[Event]) -> str:
+    used = any(e.deed.step == steps.OPEN.name and e.kind is Kind.DONE for e in rows)
+    return "none yet: the report is not signed" if used else "no node was taken into use, so there is no report"
+
+
 def judge(desk: Desk, run: RunId, problem: SealtuneError | None) -> tuple[str | None, str, int]:
     """The audit of what the run left, as (verdict, line, exit code); (None, why, …) where nothing was rented."""
     from ..audit.notary import CLOSING
@@ -115,7 +120,8 @@ def judge(desk: Desk, run: RunId, problem: SealtuneError | None) -> tuple[str | 
     if isinstance(problem, StillOwed):
         return None, "none yet: not everything is given back", problem.exit_code
     if not any(home.glob("lease-*/report.json")):
-        return None, "no node was taken into use, so there is no report", problem.exit_code if problem else EXIT_INCOMPLETE
+        why = without_report(wiring.journals(desk.settings).read(run))
+        return None, why, problem.exit_code if problem else EXIT_INCOMPLETE
     if not (home / CLOSING).is_file():
         return None, "none yet: the record of the run is not closed", problem.exit_code if problem else EXIT_INCOMPLETE
     audited = audit(home, wiring.trusted_key(desk.settings), wiring.this_release())

@@ -16,11 +16,14 @@ def resume(
     """
     from .. import wiring
     from ..domain.names import RunId
-    from .desk import Desk
+    from .desk import Desk, note
     from .person import Terminal
     from .play import play
+    from .status import is_over
 
     desk = Desk.open(yes)
+    if is_over(wiring.journals(desk.settings).read(RunId(run))):
+        note(f"{run} is over already, and nothing is owed; what came of it:")
     lab = desk.is_lab(wiring.run_file_of(desk.settings, RunId(run)))
     person = Terminal(yes, understand or desk.settings.policy.operator_can_read, on_interrupt, exempt=lab)
     raise typer.Exit(play(desk, RunId(run), person, json))

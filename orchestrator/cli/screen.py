@@ -10,6 +10,7 @@ import time
 from ..domain.document import decode
 from ..domain.event import Event, Kind
 from ..domain.evidence import NO_GPU, HardwareReport
+from ..domain.names import Instant
 from ..domain.progress import Arrived, Finished, Record, RecordKind, Seen, Working
 from ..domain.training import DatasetFacts
 
@@ -43,11 +44,11 @@ class Lines:
             self._last, self._said = time.monotonic(), text
             self.say(text)
 
-    def waiting(self, problem: str) -> None:
+    def waiting(self, problem: str, until: Instant) -> None:
         """Once for the same words, however often it is tried."""
         if problem != self._waiting:
             self._waiting = problem
-            self.say(f"  {problem}; trying again")
+            self.say(f"  {problem}; trying again until {time.strftime('%H:%M:%S', time.localtime(until))}")
 
     def close(self) -> None: ...
 

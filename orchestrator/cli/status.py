@@ -9,7 +9,10 @@ import typer
 from .options import JSON
 
 if TYPE_CHECKING:
-    from ..domain.names import RunId
+    from collections.abc import Sequence
+
+    from ..domain.event import Event
+    from ..domain.names import Instant, RunId
     from ..ports import Journals
     from ..settings.values import Settings
 
@@ -22,7 +25,8 @@ def status(run: str = typer.Argument("", help="One run; all of them without it."
            json: bool = JSON) -> None:
     """Show runs and what they still owe.
 
-    running; done; open: something is still to be given back; stopped: over before the adapter was home.
+    running; done; detached: left alone on purpose; open: something is still to be given back; stopped: over before the
+    adapter was home.
     """
     from .. import wiring
     from ..domain.names import RunId
@@ -54,22 +58,53 @@ def acquired(book: Journals, run: RunId) -> bool:
     return any(e.acquires for e in book.read(run))
 
 
+def state_of(rows: Sequence[Event], in_use: bool, now: Instant) -> str:
+    from ..domain.event import Kind
+    from ..sweep import debts, detached_until
+
+    if in_use:
+        return "running"
+    if debts(rows):
+        return "detached" if now < (detached_until(rows) or 0) else "open"
+    return "done" if any(e.deed.step == "collect" and e.kind is Kind.DONE for e in rows) else "stopped"
+
+
+def is_over(rows: Sequence[Event]) -> bool:
+    """The adapter is home, and every key of the run is gone."""
+    from ..domain.event import owed
+
+    return bool(rows) and not owed(rows) and state_of(rows, False, rows[-1].at) == "done"
+
+
+def in_words(state: str, rows: Sequence[Event], newest: Event | None) -> str:
+    """Where a run stands; of one that is over, what became of it and not which step happened to be its last."""
+    from ..domain.names import when
+    from ..sweep import detached_until
+    from .screen import WORDS
+
+    if state == "done":
+        return "the adapter is home, nothing is owed"
+    if state == "detached" and (until := detached_until(rows)):
+        return f"left alone until {when(until)}"
+    if state == "stopped":
+        left = [e for e in rows if e.deed.step == "left"]
+        why = left[-1].private.get("detail") or left[-1].public["reason"] if left else ""
+        return f"given back, nothing is owed{f': {why}' if why else ''}" if left else "nothing was rented"
+    return f"{WORDS.get(newest.deed.step, newest.deed.step)}: {OUTCOME[newest.kind.value]}" if newest else ""
+
+
 def of(settings: Settings, run: RunId) -> dict[str, Any]:
-    """One run: state is running, done, open (something is owed) or stopped."""
+    """One run: state is running, done, detached, open (something is owed) or stopped."""
     from .. import wiring
     from ..domain.event import Kind
     from ..sweep import debts
-    from .screen import WORDS
 
     book = wiring.journals(settings)
     rows = book.read(run)
     left = debts(rows)
-    state = "running" if book.in_use(run) else "open" if left else "stopped"
-    if state == "stopped" and any(e.deed.step == "collect" and e.kind is Kind.DONE for e in rows):
-        state = "done"
+    state = state_of(rows, book.in_use(run), wiring.clock().now())
     newest = next((e for e in reversed(rows) if e.kind is not Kind.NOTED), None)
     return {"run": run, "state": state, "step": f"{newest.deed} {newest.kind.value}" if newest else "",
-            "words": f"{WORDS.get(newest.deed.step, newest.deed.step)}: {OUTCOME[newest.kind.value]}" if newest else "",
-            "at": rows[-1].at if rows else None,
+            "words": in_words(state, rows, newest), "at": rows[-1].at if rows else None,
             "owed": [f"{o.what} of {o.scope}{'' if o.certain else ' (perhaps)'}" for o in left],
             "home": str(wiring.home_of(settings, run))}

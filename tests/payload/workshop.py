@@ -101,13 +101,14 @@ class Workshop:
         command = [str(python), "-I", str(self.archive), word, "--spec", "spec.json", "--data", "dataset.age",
                    "--base", str(base), "--out", "job", *words]
         noise = tempfile.TemporaryFile()  # noqa: SIM115  closed with the job
+        earlier = scratch_folders()              # of jobs killed long ago, whose numbers come again
         process = subprocess.Popen(command, cwd=self.folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                    stderr=noise, env={"PATH": os.defpath, "LANG": "C.UTF-8"})
         assert process.stdin is not None
         process.stdin.write(str(self.node).encode() + b"\n" if key is None else key)
         process.stdin.close()
         process.stdin = None
-        return Running(process, noise)
+        return Running(process, noise, earlier)
 
     def run(self, word: str, base: Path, python: Path | str = sys.executable, **rest: Any) -> Outcome:
         return self.start(word, base, python, **rest).finish()
@@ -122,11 +123,15 @@ class Workshop:
         return digest(sealed)
 
 
+def scratch_folders(of: str = "") -> frozenset[Path]:
+    return frozenset(Path("/dev/shm").glob(f"sealtune-{of}*"))
+
+
 class Running:
     """A job in progress: its records as they come, signals, and its end."""
 
-    def __init__(self, process: subprocess.Popen[bytes], noise: IO[bytes]) -> None:
-        self.process, self._noise = process, noise
+    def __init__(self, process: subprocess.Popen[bytes], noise: IO[bytes], earlier: frozenset[Path]) -> None:
+        self.process, self._noise, self._earlier = process, noise, earlier
         self.records: list[Record] = []
         self._rest, self._looked_at = b"", 0
         self._until = time.monotonic() + DEADLINE
@@ -148,7 +153,7 @@ class Running:
         while self._read():
             pass
         code = self.process.wait(DEADLINE)
-        for scratch in Path("/dev/shm").glob(f"sealtune-{self.process.pid}-*"):
+        for scratch in scratch_folders(f"{self.process.pid}-") - self._earlier:
             assert code == -signal.SIGKILL, "only a killed job leaves its scratch folder, for the wipe"
             shutil.rmtree(scratch)
         self._noise.seek(0)

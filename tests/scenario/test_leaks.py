@@ -99,7 +99,7 @@ def test_ctrl_c_stops_and_gives_everything_back(lab: Lab, laptop: Laptop) -> Non
     eventually(lambda: "wiping the node" in going.said(), "the release began")
     going.interrupt()                    # a double tap
     done = going.ended(130)
-    assert "still open: lease of lease-1" in done.err
+    assert "still open, lease-1: a rented node" in done.err
     assert "everything is being given back; Ctrl-C again leaves the rest for later" in done.err
     assert "everything acquired was given back" in done.err
     assert lab.open_rentals() == []

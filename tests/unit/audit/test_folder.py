@@ -104,7 +104,7 @@ def test_what_a_person_may_name(folder: Path, tmp_path: Path, monkeypatch: pytes
     assert folder_of(alone / "report.json") == alone
     (tmp_path / "visits.jsonl").write_text("{}")
     assert folder_of(tmp_path / "none") is None and folder_of(tmp_path / "none" / "report.json") is None
-    with pytest.raises(BadInput, match=r"visits\.jsonl is no report\.json"):
+    with pytest.raises(BadInput, match=r"visits\.jsonl is not called report\.json"):
         folder_of(tmp_path / "visits.jsonl")
 
 

@@ -1,6 +1,8 @@
 """What a person sees while long things go on, and that their own server is no market."""
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from orchestrator.cli.person import foreseen, sheet
@@ -45,6 +47,15 @@ def test_progress_is_no_flood(capsys: pytest.CaptureFixture[str]) -> None:
     for done in range(1, 2000):
         lines.seen(Working("wiping files", done, 2000))
     assert capsys.readouterr().err == "  wiping files: 1 of 2,000\n"
+
+
+def test_who_does_not_answer_is_waited_for_until_a_time_that_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    """An unreachable hub was waited for in silence."""
+    lines = Lines()
+    for _ in range(3):
+        lines.waiting("hub https://hub.example does not answer", Instant(0))
+    (told,) = capsys.readouterr().err.splitlines()
+    assert re.fullmatch(r"  hub https://hub.example does not answer; trying again until \d\d:\d\d:\d\d", told)
 
 
 @pytest.mark.parametrize(("step", "meant"), [

@@ -58,7 +58,19 @@ def test_the_live_line_is_gone_before_anything_is_asked(capsys: pytest.CaptureFi
     person, hushed = Terminal(yes=True, understood=True), []
     person.hush = lambda: hushed.append(capsys.readouterr().err)
     person.interrupted([Owed("lease-1", "lease", Deed("lease-1", "open"), True)], giving_back=False)
-    assert hushed == [""] and "still open: lease of lease-1" in capsys.readouterr().err
+    assert hushed == [""] and "still open, lease-1: a rented node" in capsys.readouterr().err
+
+
+def test_an_interrupt_says_what_is_held_and_what_it_costs(capsys: pytest.CaptureFixture[str]) -> None:
+    """It listed the journal's own words, a line each, and no price."""
+    person = Terminal(yes=True, understood=True)
+    person.costs = lambda: "0.45 USDC per hour"
+    open_ = [Owed("lease-1", what, Deed("lease-1", "open"), what != "deposit")
+             for what in ("lease", "deposit", "keeper", "files", "process")]
+    person.interrupted(open_, giving_back=False)
+    told = capsys.readouterr().err
+    assert "lease-1: a rented node, perhaps its deposit, files on the node, a training that runs\n" in told
+    assert "it costs 0.45 USDC per hour while it is open" in told
 
 
 def test_the_first_interrupt_of_a_release_is_a_slip_the_second_is_meant() -> None:

@@ -11,6 +11,7 @@ from orchestrator.domain.event import Kind, owed
 from orchestrator.domain.lease import Offer, Order, Terms
 from orchestrator.domain.money import USDC, Money
 from orchestrator.domain.names import Reason
+from orchestrator.domain.training import Agreement
 from orchestrator.errors import Interrupted, OfferGone, Refused, SealtuneError
 from orchestrator.ledger import result_of
 from orchestrator.rental import release_all, run
@@ -92,6 +93,23 @@ def test_who_does_not_want_to_wait_leaves_it_to_the_journal() -> None:
     assert {"lease", "deposit", "files"} <= {o.what for o in owed(w.events)}
     release_all(house(w), Leaving(Reason.STOPPED))
     assert not [o for o in owed(w.events) if o.scope != "run"]
+
+
+def test_a_run_that_a_person_stopped_is_confirmed_anew_before_another_node_is_rented() -> None:
+    w = World("escrow")
+    with pytest.raises(KeyboardInterrupt):       # stopped, and too impatient to wait until all was given back
+        at = ctrl_c_at(w, "lease-1/install", "lease-1/wipe")
+        run(replace(house(w, at), person=FakePerson("stop", patient=False)), task())
+
+    class Unwilling(FakePerson):
+        def confirm(self, agreement: Agreement) -> bool:
+            return False
+
+    with pytest.raises(Refused, match="not confirmed, no other node was rented"):
+        run(replace(house(w), person=Unwilling("stop")), task())
+    assert len(w.rentals) == 1
+    run(house(w), task())
+    assert len(w.rentals) == 2 and owed(w.events) == ()
 
 
 @pytest.mark.parametrize("text", ["١.٠ USDC", "1.0\u00a0USDC", "1.0 EUR", "1,0 USDC", "1.0000001 USDC", "-1 USDC",
