@@ -1,10 +1,12 @@
 """What must hold before the story goes on. Each `must` raises what its failing means for the run; none changes anything."""
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from . import steps
 from .domain.evidence import HardwareReport
 from .domain.lease import LeaseView, Offer
-from .domain.names import Reason
+from .domain.names import SPENT_OFFERS, Reason
 from .domain.progress import Finished
 from .domain.training import Agreement
 from .errors import LeaveNode, Refused, StopRun
@@ -12,6 +14,7 @@ from .house import House, Site
 from .ledger import intent_of, leases, noted, result_of
 from .task import Leaving
 
+MEND_IT = "mend it there, then sealtune run RUNFILE; README, 'your own server', says what a server needs"
 SECONDS_TO_REJECT = 150                  # a challenge must be over this long before the inspection window closes
 
 
@@ -53,3 +56,11 @@ def must_be_done(end: Finished) -> None:
         raise LeaveNode(Reason.NODE_LOST if end.how == "lost" else Reason.LEASE_ENDED)
     if end.how != "done":
         raise StopRun(Reason.FAILED, f"training ended as {end.how}: {end.error or 'no reason given'}", hint="sealtune logs")
+
+
+def must_be_worth_another_try(agreed: Agreement, tried: Sequence[tuple[Site, Leaving]]) -> None:
+    """There is only one own server: what it cannot do once is the answer; one that was lost may be back. StopRun."""
+    for _, why in tried if not agreed.stranger else ():
+        if why.reason in SPENT_OFFERS:
+            raise StopRun(why.reason, f"the server {agreed.where or 'of the run'} was tried and left: "
+                                      f"{why.detail or why.reason}", hint=MEND_IT)
