@@ -46,15 +46,15 @@ def down(yes: bool = YES, json: bool = JSON) -> None:
 
 
 def may_stop(desk: Desk) -> bool:
-    """A training that goes on in the lab is lost with its node: asked about."""
+    """A lease that is open in the lab loses its node, with the work on it: asked about."""
     from .desk import ask, note
     from .leftovers import known_here
 
-    at_work = [left for left in known_here(desk) if left.lease and left.lease.market == "lab"
-               and left.state in ("in use", "detached", "paused")]
-    for left in at_work:
-        note(f"{left.run} is {left.state} in the lab: its work on the node is lost when the lab stops")
-    return not at_work or ask("stop it? [y/N] ").lower() in ("y", "yes")
+    in_the_lab = [left for left in known_here(desk) if left.lease and left.lease.market == "lab"]
+    for left in in_the_lab:
+        then = "sealtune end --leaked gives it back first" if left.state == "leaked" else "its work on the node is lost then"
+        note(f"{left.run} is {left.state} in the lab, and the lab stops its node: {then}")
+    return not in_the_lab or ask("stop it? [y/N] ").lower() in ("y", "yes")
 
 
 @app.command("status")

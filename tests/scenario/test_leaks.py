@@ -48,6 +48,8 @@ def test_a_killed_controller_leaks_and_the_leak_is_ended(lab: Lab, laptop: Lapto
     assert "leaked" in told.out
     assert "0.45 USDC per hour" in told.out and "so far of 0.45 USDC" in told.out
     assert "sealtune end --leaked" in told.err
+    stopping = laptop.sealtune("lab", "down", code=1).err
+    assert f"{run} is leaked in the lab, and the lab stops its node: sealtune end --leaked gives it back first" in stopping
 
     assert laptop.sealtune("end", "--leaked", "--yes", "--json").tree == {"ended": [{"run": run, "error": None}]}
     closed = lab.rental(rental.id)
@@ -149,7 +151,8 @@ def test_a_detached_run_is_healthy_and_resumed(lab: Lab, laptop: Laptop) -> None
     assert f"sealtune resume {run}" in done.err
     assert "deposit 0.45 USDC, not settled yet" in done.out and "the node goes on" in done.out
     stopping = laptop.sealtune("lab", "down", code=1).err
-    assert f"{run} is detached in the lab: its work on the node is lost" in stopping and "--yes" in stopping
+    assert f"{run} is detached in the lab, and the lab stops its node: its work on the node is lost" in stopping
+    assert "--yes" in stopping
     asked = laptop.sealtune("end", run, code=1).err
     assert f"{run} is detached: ending it loses its work on the node" in asked and "--yes" in asked
     laptop.set(contact_seconds=1)        # its contact is long overdue now, and yet it is not leaked
