@@ -45,7 +45,7 @@ class Datasets:
         path = Path(file.path)
         found = _sound(path, file.format)
         tokens = count_tokens(found, Counter(*self._counted))
-        _must_be_sound(found)
+        must_be_sound(found)
         self._chosen[found.source.digest] = found.chosen
         return DatasetFacts(found.source.digest, found.structure.format, found.kind, found.rows,
                             found.rows - found.held_out, found.held_out, _warnings(found), file.path, RULE, tokens.told(),
@@ -122,11 +122,11 @@ def _erase(path: Path) -> None:
 def _sound(path: Path, format: str) -> Checked:
     """Every row, checked. BadInput lists the first faulty ones."""
     found = check(path, format)
-    _must_be_sound(found)
+    must_be_sound(found)
     return found
 
 
-def _must_be_sound(found: Checked) -> None:
+def must_be_sound(found: Checked) -> None:
     if faults := found.tally.faults:
         told = [str(fault) for fault in faults[:MOST_TOLD]]
         rest = sum(found.tally.counts[code] for code in {fault.code for fault in faults}) - len(told)

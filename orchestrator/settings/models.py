@@ -1,14 +1,26 @@
 """The shape of both files, for pydantic. Strict: nothing is guessed, an unknown field is an error.
 
-Validators raise ValueError with the end of a sentence ("must be …"); read.py puts file, line and field before it.
+Validators raise ValueError with the end of a sentence ("must be …"); read.py puts file, line and field before it. A
+description is what schema.py tells an editor, and page.py writes above the field.
 """
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    WithJsonSchema,
+)
+from pydantic_core.core_schema import CoreSchema, no_info_after_validator_function
 
 from ..domain.money import USDC, Money
 from ..domain.price import USD
@@ -24,16 +36,35 @@ FINGERPRINT = re.compile(r"SHA256:[A-Za-z0-9+/]{43}")
 ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
 DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 URL = re.compile(r"https?://[^\s/@?#]+(/[^\s?#]*)?")
+AMOUNT = {"type": "string", "pattern": r"^\s*[0-9]{1,18}(\.[0-9]{1,6})?\s*[Uu][Ss][Dd][Cc]\s*$", "examples": ["8.00 USDC"]}
+A_MODEL = {"type": "string", "pattern": f"^({MODEL_ID.pattern})$"}
+HOURS = {"anyOf": [{"const": "auto"}, {"type": "number", "exclusiveMinimum": 0, "maximum": MOST_HOURS}]}
+COUNT = {"anyOf": [{"const": "auto"}, {"type": "integer", "minimum": 1, "maximum": 4096}]}
+NAMES = {"anyOf": [{"type": "string", "minLength": 1}, {"type": "array", "items": {"type": "string", "minLength": 1}}]}
+AGREED: dict[str, Any] = {               # what no single field shows: read.py's _must_agree
+    "if": {"properties": {"market": {"const": "ssh"}}, "required": ["market"]},
+    "then": {"required": ["ssh"]}, "else": {"required": ["budget"], "not": {"required": ["ssh"]}}}
 SCHEDULES = Literal["linear", "cosine", "cosine_with_restarts", "polynomial", "constant", "constant_with_warmup",
                     "inverse_sqrt"]
 
 
-def matching(pattern: re.Pattern[str], words: str) -> AfterValidator:
-    def check(text: str) -> str:
-        if not pattern.fullmatch(text) or ".." in text:
-            raise ValueError(f"must be {words}")
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """A text of this pattern; `words` end the sentence where it is not."""
+
+    pattern: re.Pattern[str]
+    words: str
+
+    def check(self, text: str) -> str:
+        if not self.pattern.fullmatch(text) or ".." in text:
+            raise ValueError(f"must be {self.words}")
         return text
-    return AfterValidator(check)
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return no_info_after_validator_function(self.check, handler(source))
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {**handler(core), "pattern": f"^({self.pattern.pattern})$"}
 
 
 def chain_nodes(value: Any) -> tuple[str, ...]:
@@ -124,9 +155,9 @@ def rate(value: Decimal) -> Decimal:
     return value
 
 
-Number = Annotated[Decimal, BeforeValidator(number)]
+Number = Annotated[Decimal, BeforeValidator(number), WithJsonSchema({"type": "number"})]
 Seconds = Annotated[int, Field(ge=1, le=2_592_000)]
-Modules = Annotated[tuple[str, ...], BeforeValidator(modules)]
+Modules = Annotated[tuple[str, ...], BeforeValidator(modules), WithJsonSchema(NAMES)]
 
 
 def auto_or_count(value: Any) -> Any:
@@ -142,30 +173,44 @@ class Strict(BaseModel):
 
 
 class Node(Strict):
-    gpu: Annotated[tuple[str, ...], BeforeValidator(names)] = ()
-    vram_gib: int = Field(default=0, ge=0, le=10_000)
-    ram_gib: int = Field(default=0, ge=0, le=100_000)
-    disk_gib: int = Field(default=0, ge=0, le=1_000_000)
-    min_reliability: Annotated[Number, Field(ge=0, le=1)] = Decimal(0)
+    gpu: Annotated[tuple[str, ...], BeforeValidator(names), WithJsonSchema(NAMES)] = Field(
+        default=(), description="names of cards, any of which will do; left out: any card")
+    vram_gib: int = Field(default=0, ge=0, le=10_000, description="memory of the GPU, at least")
+    ram_gib: int = Field(default=0, ge=0, le=100_000, description="main memory, at least")
+    disk_gib: int = Field(default=0, ge=0, le=1_000_000, description="disk, at least")
+    min_reliability: Annotated[Number, Field(ge=0, le=1)] = Field(
+        default=Decimal(0), description="share of the time that the machine was up",
+        json_schema_extra={"minimum": 0, "maximum": 1})
 
 
 class Training(Strict):
-    lora_r: int | None = Field(default=None, ge=1, le=1024)
-    lora_alpha: int | None = Field(default=None, ge=1, le=65_536)
-    lora_dropout: Annotated[Number, Field(ge=0, lt=1)] | None = None
-    learning_rate: Annotated[Number, AfterValidator(rate)] | None = None
-    lr_scheduler_type: SCHEDULES | None = None
-    warmup_steps: int | None = Field(default=None, ge=0, le=1_000_000)
-    max_length: int | None = Field(default=None, ge=8, le=1_048_576)
-    per_device_train_batch_size: Annotated[Any, BeforeValidator(auto_or_count)] = None
-    gradient_accumulation_steps: int | None = Field(default=None, ge=1, le=4096)
-    num_train_epochs: Annotated[Number, Field(gt=0, le=1000)] | None = None
-    max_steps: int | None = Field(default=None, ge=1, le=10_000_000)
-    target_modules: Annotated[Modules, AfterValidator(no_head)] | None = None
-    modules_to_save: Modules | None = None
-    max_new_tokens: int | None = Field(default=None, ge=1, le=4096)
-    eval_generations: int | None = Field(default=None, ge=1, le=64)
-    seed: int = Field(default=1, ge=0, le=2**32 - 1)
+    lora_r: int | None = Field(default=None, ge=1, le=1024, description="rank of the adapter (16)")
+    lora_alpha: int | None = Field(default=None, ge=1, le=65_536, description="scale of the adapter (32)")
+    lora_dropout: Annotated[Number, Field(ge=0, lt=1)] | None = Field(
+        default=None, description="share that is dropped while training (0.05)",
+        json_schema_extra={"minimum": 0, "exclusiveMaximum": 1})
+    learning_rate: Annotated[Number, AfterValidator(rate)] | None = Field(
+        default=None, description="how large the steps are; a loss that rises: less, one that stays: more",
+        json_schema_extra={"minimum": 1e-9, "maximum": 1})
+    lr_scheduler_type: SCHEDULES | None = Field(default=None, description="how the learning rate goes on")
+    warmup_steps: int | None = Field(default=None, ge=0, le=1_000_000, description="steps until the full learning rate")
+    max_length: int | None = Field(default=None, ge=8, le=1_048_576,
+                                   description="tokens of a row; what is longer is cut (1024)")
+    per_device_train_batch_size: Annotated[Any, BeforeValidator(auto_or_count), WithJsonSchema(COUNT)] = Field(
+        default=None, description="rows at a time on the GPU; auto: as many as it holds, at first 8")
+    gradient_accumulation_steps: int | None = Field(default=None, ge=1, le=4096,
+                                                    description="batches that make one step of training (1)")
+    num_train_epochs: Annotated[Number, Field(gt=0, le=1000)] | None = Field(
+        default=None, description="how often each row is seen (3)",
+        json_schema_extra={"exclusiveMinimum": 0, "maximum": 1000})
+    max_steps: int | None = Field(default=None, ge=1, le=10_000_000,
+                                  description="steps in all; goes before num_train_epochs")
+    target_modules: Annotated[Modules, AfterValidator(no_head)] | None = Field(
+        default=None, description="layers that get an adapter (all-linear)")
+    modules_to_save: Modules | None = Field(default=None, description="layers that are trained whole")
+    max_new_tokens: int | None = Field(default=None, ge=1, le=4096, description="length of an answer in the evaluation (64)")
+    eval_generations: int | None = Field(default=None, ge=1, le=64, description="answers written in the evaluation (64)")
+    seed: int = Field(default=1, ge=0, le=2**32 - 1, description="the same seed, the same training")
 
 
 class RehearsedTraining(Training):
@@ -178,28 +223,41 @@ class RehearsedTraining(Training):
 
 
 class Ssh(Strict):
-    host: Annotated[str, matching(HOST, "a host name, an address or an ssh alias")]
+    host: Annotated[str, Matching(HOST, "a host name, an address or an ssh alias")] = Field(
+        description="your server: a name, an address, or an alias of your ssh configuration")
     port: int | None = Field(default=None, ge=1, le=65_535)
-    user: Annotated[str, matching(USER, "a user name")] | None = None
-    identity: str | None = Field(default=None, min_length=1)
-    fingerprint: Annotated[str, matching(FINGERPRINT, "SHA256: and 43 characters, as of ssh-keygen -l")] | None = None
-    keep: bool = True
+    user: Annotated[str, Matching(USER, "a user name")] | None = Field(default=None, description="an ordinary account there")
+    identity: str | None = Field(default=None, min_length=1, description="a private key file")
+    fingerprint: Annotated[str, Matching(FINGERPRINT, "SHA256: and 43 characters, as of ssh-keygen -l")] | None = Field(
+        default=None, description="of its host key, as of ssh-keygen -l")
+    keep: bool = Field(default=True, description="packages and base model stay there for the next run")
 
 
 class Run(Strict):
-    model: Annotated[str, AfterValidator(model_id)]
-    revision: Annotated[str, matching(REVISION, "a branch, a tag or a commit")] = "main"
-    dataset: str = Field(min_length=1)
-    format: Literal["auto", "text", "prompt_completion", "messages", "alpaca", "sharegpt"] = "auto"
-    method: Annotated[Literal["lora", "qlora"], BeforeValidator(not_full)] = "qlora"
-    market: Literal["open", "lab", "ssh"] = "open"
-    hours: Annotated[int | None, BeforeValidator(as_seconds)] = None
-    budget: Annotated[Any, BeforeValidator(as_money)] = None
-    output: str | None = Field(default=None, min_length=1)
-    node: Node = Node()
-    training: Training = Training()
-    engine: Literal["trl", "rehearsal"] = "trl"
-    ssh: Ssh | None = None
+    model_config = ConfigDict(json_schema_extra=AGREED)
+
+    model: Annotated[str, AfterValidator(model_id), WithJsonSchema(A_MODEL)] = Field(
+        description="the base model: a hub id, owner/name")
+    revision: Annotated[str, Matching(REVISION, "a branch, a tag or a commit")] = Field(
+        default="main", description="of the model: a branch, a tag or a commit")
+    dataset: str = Field(min_length=1,
+                         description="your rows, from this file's folder; they leave this machine encrypted only")
+    format: Literal["auto", "text", "prompt_completion", "messages", "alpaca", "sharegpt"] = Field(
+        default="auto", description="how the rows are written")
+    method: Annotated[Literal["lora", "qlora"], BeforeValidator(not_full)] = Field(
+        default="qlora", description="qlora holds the base model in four bits and needs the least memory; lora is faster")
+    market: Literal["open", "lab", "ssh"] = Field(
+        default="open", description="open: a rented machine; lab: play money on this machine; ssh: your own server")
+    hours: Annotated[int | None, BeforeValidator(as_seconds), WithJsonSchema(HOURS)] = Field(
+        default=None, description="at most, in all; auto: twice what the plan expects at most")
+    budget: Annotated[Any, BeforeValidator(as_money), WithJsonSchema(AMOUNT)] = Field(
+        default=None, description="deposits never pass this; what is not used comes back, the chain's gas comes on top")
+    output: str | None = Field(default=None, min_length=1, description="a new folder for the adapter")
+    node: Node = Field(default=Node(), description="what the machine must have at least")
+    training: Training = Field(default=Training(), description="knobs of the training; what is left out has a sound default")
+    engine: Literal["trl", "rehearsal"] = Field(default="trl",
+                                                description="rehearsal: everything but the training, for tests")
+    ssh: Ssh | None = Field(default=None, description="your own server; with market: ssh")
 
 
 class RehearsedRun(Run):
@@ -207,10 +265,10 @@ class RehearsedRun(Run):
 
 
 class Open(Strict):
-    url: Annotated[str, matching(URL, "an address like https://market.example")]
+    url: Annotated[str, Matching(URL, "an address like https://market.example")]
     rpc: Annotated[tuple[str, ...], BeforeValidator(chain_nodes)]
-    escrow: Annotated[str, matching(ADDRESS, "an address, 0x and 40 hex digits")] | None = None
-    token: Annotated[str, matching(ADDRESS, "an address, 0x and 40 hex digits")] | None = None
+    escrow: Annotated[str, Matching(ADDRESS, "an address, 0x and 40 hex digits")] | None = None
+    token: Annotated[str, Matching(ADDRESS, "an address, 0x and 40 hex digits")] | None = None
     chain_id: int = Field(ge=1)
     keystore: str = Field(default="wallet.json", min_length=1)
     password_file: str | None = Field(default=None, min_length=1)
@@ -226,13 +284,13 @@ class PriceLine(Strict):
     where: str = Field(min_length=1, max_length=60)
     card: str = Field(min_length=1, max_length=60)
     per_hour: Annotated[Any, BeforeValidator(as_dollars)]
-    date: Annotated[str, matching(DATE, "a date like 2026-12-01, in quotes")]
+    date: Annotated[str, Matching(DATE, "a date like 2026-12-01, in quotes")]
     cards: int = Field(default=1, ge=1, le=64)
 
 
 class SettingsPage(Strict):
     prices: list[PriceLine] = Field(default_factory=list, max_length=200)
-    hub: Annotated[str, matching(URL, "an address like https://hub.example")] | None = None
+    hub: Annotated[str, Matching(URL, "an address like https://hub.example")] | None = None
     open: Open | None = None
     policy: PolicyPart = PolicyPart()
     contact_seconds: Seconds = 120

@@ -14,7 +14,7 @@ from orchestrator.cli import escrow, wallet
 from orchestrator.cli.app import COMMANDS
 from orchestrator.errors import __doc__ as tree
 from orchestrator.lab import task
-from orchestrator.settings import load_settings
+from orchestrator.settings import load_run, load_settings
 from orchestrator.settings.values import MOST_DEPOSIT
 from tests.payload.environment import training_python
 from tests.scenario.lab import ROOT, Finished, Lab, Laptop
@@ -36,10 +36,12 @@ def test_the_examples_do_what_they_say(lab: Lab, laptop: Laptop) -> None:
     assert "demo" in TYPED
     try:
         for typed in (t for t in TYPED if t != "demo"):
-            laptop.sealtune(*[str(work / w) if w.endswith((".yaml", ".txt")) else w for w in typed.split()])
+            words = typed.partition(" > ")[0].split()
+            laptop.sealtune(*[str(work / w) if w.endswith((".yaml", ".txt", ".jsonl")) else w for w in words])
     finally:
         laptop.sealtune("lab", "up")
     assert (work / "adapters" / "visits" / "adapter_model.safetensors").is_file()
+    assert load_run(work / "letters.yaml").dataset == work / "visits.jsonl"
 
 
 @pytest.mark.training
