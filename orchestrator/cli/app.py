@@ -9,7 +9,7 @@ import typer
 
 from ..domain.text import plain
 from ..errors import SealtuneError
-from . import audit, data, demo, end, escrow, init, lab, logs, plan, rentals, resume, run, status, wallet
+from . import advise, audit, data, demo, end, escrow, init, lab, logs, plan, rentals, resume, run, status, wallet
 
 app = typer.Typer(
     name="sealtune", no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False,
@@ -17,8 +17,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 COMMANDS: tuple[tuple[str, Callable[..., Any]], ...] = (
-    ("init", init.init), ("plan", plan.plan), ("run", run.run), ("demo", demo.demo), ("status", status.status),
-    ("logs", logs.logs), ("rentals", rentals.rentals), ("end", end.end), ("resume", resume.resume), ("audit", audit.audit),
+    ("advise", advise.advise), ("init", init.init), ("plan", plan.plan), ("run", run.run), ("demo", demo.demo),
+    ("status", status.status), ("logs", logs.logs), ("rentals", rentals.rentals), ("end", end.end),
+    ("resume", resume.resume), ("audit", audit.audit),
 )
 for name, command in COMMANDS:
     app.command(name)(command)

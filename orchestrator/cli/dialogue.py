@@ -43,4 +43,5 @@ def chosen(said: str, choices: Mapping[str, str]) -> str:
     exact = said.lower() in choices
     if exact or len(found) == 1:
         return said.lower() if exact else found[0]
-    raise BadInput(f"{said!a} is not known here", hint=f"one of {', '.join(choices)}")
+    wrong = f"may be {' or '.join(found)}" if found else "is not known here"
+    raise BadInput(f"{said!a} {wrong}", hint=f"one of {', '.join(choices)}")

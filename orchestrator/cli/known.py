@@ -45,8 +45,9 @@ def read(path: Path, format: str = "auto") -> Checked:
 
 
 def labelled(found: Checked) -> bool:
-    """The answers fall into classes."""
-    return bool(found.content.coverage and found.content.coverage.classes)
+    """The answers fall into classes; of text, its labels do. Labels beside an answer say nothing of it."""
+    cover = found.content.coverage
+    return bool(cover and cover.classes and cover.labelled == (found.kind == "text"))
 
 
 def lengths(found: Checked, model: str, settings: Settings) -> Lengths:

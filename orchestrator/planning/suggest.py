@@ -24,9 +24,11 @@ LEAST_DOLLARS, FEW_DOLLARS, MOST_DOLLARS = 2, 5, 50
 EPOCHS_SOURCE = "openai-cookbook, Chat_finetuning_data_prep.ipynb"
 RATE_SOURCE = "QLoRA, arXiv 2305.14314, appendix B"
 TINY_SOURCE = "measured on the lab's own model"
-SIZES_SOURCE = "LoRA Land, arXiv 2405.00732"
-MODELS = {                               # all without a gate, Apache-2.0, in the table of models.py
-    "label": "Qwen/Qwen2.5-1.5B", "short": "Qwen/Qwen2.5-7B", "long": "Qwen/Qwen2.5-7B", "reasoning": "Qwen/Qwen2.5-14B"}
+# for answers of this kind; all without a gate, under Apache-2.0, and in the table of models.py
+MODELS = {"label": "Qwen/Qwen2.5-1.5B", "short": "Qwen/Qwen2.5-7B", "long": "Qwen/Qwen2.5-7B",
+          "reasoning": "Qwen/Qwen2.5-14B"}
+SMALLER = {"label": "Qwen/Qwen2.5-0.5B", "short": "Qwen/Qwen2.5-1.5B", "long": "Qwen/Qwen2.5-1.5B",
+           "reasoning": "Qwen/Qwen2.5-7B"}       # what to try first: it costs a part
 
 
 def epochs(rows: int) -> int:
