@@ -4,6 +4,7 @@ would type it. Nothing of the product is replaced; what a provider does wrong is
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import signal
@@ -16,7 +17,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from orchestrator.chain import wallet
+from orchestrator.cli import main
 from orchestrator.domain.escrow import EscrowFacts, Rental
 from orchestrator.domain.event import Event
 from orchestrator.domain.names import RunId
@@ -120,6 +124,19 @@ class Laptop:
                               stdin=subprocess.DEVNULL, timeout=PATIENCE)
         assert done.returncode == code, f"exit code {done.returncode}, not {code}\n{done.stdout}\n{done.stderr}"
         return Done(done.returncode, done.stdout, done.stderr)
+
+    def here(self, *words: str | Path, code: int = 0) -> Done:
+        """A command in this process, which has imported everything already. Not for one that opens a connection to a node:
+        that lasts as long as the process."""
+        out, err = io.StringIO(), io.StringIO()
+        with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            for name, value in self._environment().items():
+                patch.setenv(name, value)
+            patch.setattr(sys, "argv", ["sealtune", *map(str, words)])
+            patch.setattr(sys, "stdin", io.StringIO())
+            got = main()
+        assert got == code, f"exit code {got}, not {code}\n{out.getvalue()}\n{err.getvalue()}"
+        return Done(got, out.getvalue(), err.getvalue())
 
     def begin(self, *words: str | Path) -> Going:
         """Started in a process group of its own, as a terminal would."""

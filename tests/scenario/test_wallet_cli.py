@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import json
 import os
 import pty
@@ -21,7 +20,6 @@ from eth_account import Account
 
 from orchestrator.chain.networks import AMOY
 from orchestrator.chain.wallet import Wallet
-from orchestrator.cli import main
 from orchestrator.domain.event import owed
 from orchestrator.domain.money import USDC, Money
 from orchestrator.lab.deploy import give
@@ -49,16 +47,7 @@ class Own:
         return self.said(*words, "--json").tree
 
     def said(self, *words: str | Path, code: int = 0) -> Done:
-        """A command in this process, which has imported everything already."""
-        out, err = io.StringIO(), io.StringIO()
-        with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            for name, value in self.laptop._environment().items():
-                patch.setenv(name, value)
-            patch.setattr(sys, "argv", ["sealtune", *map(str, words)])
-            patch.setattr(sys, "stdin", io.StringIO())
-            got = main()
-        assert got == code, f"exit code {got}, not {code}\n{out.getvalue()}\n{err.getvalue()}"
-        return Done(got, out.getvalue(), err.getvalue())
+        return self.laptop.here(*words, code=code)
 
     @property
     def key(self) -> Wallet:
