@@ -64,7 +64,7 @@ def said(desk: Desk, run: RunId, problem: SealtuneError | None, json: bool, new:
     problem = explained(desk, run, rows, problem) if problem else None
     if new and not begun:                # the market was not even reached: nothing that a `resume` could go on from
         wiring.forget_run(desk.settings, run)
-    verdict, line, code = judge(desk, run, problem)
+    verdict, line, code = judge(desk, run, rows, problem)
     found = result(run, wiring.home_of(desk.settings, run), rows, verdict, problem)
     if json:
         show_json(found)
@@ -109,8 +109,10 @@ def without_report(rows: Sequence[Event]) -> str:
     return "none yet: the report is not signed" if used else "no node was taken into use, so there is no report"
 
 
-def judge(desk: Desk, run: RunId, problem: SealtuneError | None) -> tuple[str | None, str, int]:
-    """The audit of what the run left, as (verdict, line, exit code); (None, why, …) where nothing was rented."""
+def judge(desk: Desk, run: RunId, rows: Sequence[Event],
+          problem: SealtuneError | None) -> tuple[str | None, str, int]:
+    """The audit of what the run left, as (verdict, line, exit code); (None, why, …) where nothing was rented. `rows`: none
+    of a run that never began, which its journals do not know."""
     from ..audit.notary import CLOSING
     from ..audit.verify import audit
 
@@ -120,8 +122,7 @@ def judge(desk: Desk, run: RunId, problem: SealtuneError | None) -> tuple[str | 
     if isinstance(problem, StillOwed):
         return None, "none yet: not everything is given back", problem.exit_code
     if not any(home.glob("lease-*/report.json")):
-        why = without_report(wiring.journals(desk.settings).read(run))
-        return None, why, problem.exit_code if problem else EXIT_INCOMPLETE
+        return None, without_report(rows), problem.exit_code if problem else EXIT_INCOMPLETE
     if not (home / CLOSING).is_file():
         return None, "none yet: the record of the run is not closed", problem.exit_code if problem else EXIT_INCOMPLETE
     audited = audit(home, wiring.trusted_key(desk.settings), wiring.this_release())
@@ -130,5 +131,5 @@ def judge(desk: Desk, run: RunId, problem: SealtuneError | None) -> tuple[str | 
     line += f"; {'; '.join(f'{c.text}: {c.why}' for c in open_[:3])}" if open_ else ""
     rehearsed = wiring.run_file_of(desk.settings, run).engine == "rehearsal"
     notes = [SIMULATED] * audited.simulated + [REHEARSED] * rehearsed
-    notes += ["no GPU" if rehearsed else NO_GPU] * without_gpu(wiring.journals(desk.settings).read(run))
+    notes += ["no GPU" if rehearsed else NO_GPU] * without_gpu(rows)
     return audited.verdict.value, f"{line} ({'; '.join(notes)})" if notes else line, audited.verdict.exit_code
