@@ -40,7 +40,7 @@ def advise(
     if json:
         show_json(tree(said, advice, [] if "need" in given else why, data))
         return
-    for line in [*(f"data     {one}" for one in why if "need" not in given), *lines(advice)]:
+    for line in [*(f"data     {one}" for one in why if "need" not in given), *lines(advice, dataset)]:
         typer.echo(line)
 
 
@@ -104,7 +104,7 @@ def tree(said: Answers, advice: Advice, why: Sequence[str], data: Json) -> dict[
             "training": training, "data": data, "error": None}
 
 
-def lines(advice: Advice) -> list[str]:
+def lines(advice: Advice, dataset: str) -> list[str]:
     words = {"fine-tune": "fine-tune", "rag": "look things up (RAG), which is not what sealtune builds; train nothing yet",
              "both": "both: train how it answers, and look up what it says (RAG, which is not what sealtune builds)"}
     told = [f"advice   {words[advice.verdict]}"]
@@ -112,7 +112,7 @@ def lines(advice: Advice) -> list[str]:
     if (start := advice.training) is not None:
         told += [f"model    {start.model}; {start.smaller} first, which costs a part and may do",
                  f"training learning_rate {start.learning_rate}, num_train_epochs {start.epochs}",
-                 "next     sealtune init"]
+                 f"next     sealtune init{f' --dataset {dataset}' if dataset else ''}"]
     return told
 
 

@@ -26,7 +26,7 @@ class Dialogue:
             except BadInput as problem:
                 if not left:
                     raise
-                note(str(problem))
+                note(f"{problem}{f'; {problem.hint}' if problem.hint else ''}")
         raise AssertionError("the last try returns or raises")
 
     def choice(self, question: str, choices: Mapping[str, str], default: str) -> str:

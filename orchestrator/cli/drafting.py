@@ -112,13 +112,14 @@ def _why(begin: Start, found: Checked) -> dict[str, str]:
     return why
 
 
-def notes(begin: Start) -> list[str]:
+def notes(settings: Settings, market: str, begin: Start) -> list[str]:
     """What the person should know before `sealtune run`."""
+    said = ["no open market is set up yet: `open:` in settings.yaml, see README"] * (market == "open" and not settings.open)
     if begin.run is None:
-        return [f"nothing was planned: {begin.why}"]
-    if smallest_card(begin.run.shape, begin.run.how) is None:
-        return [f"no card that is known here holds it; it would fit with {advice(begin.run, SOME_CARD_MIB)}"]
-    return []
+        said.append(f"nothing was planned: {begin.why}")
+    elif smallest_card(begin.run.shape, begin.run.how) is None:
+        said.append(f"no card that is known here holds it; it would fit with {advice(begin.run, SOME_CARD_MIB)}")
+    return said
 
 
 def outlook(begin: Start) -> dict[str, Json] | None:

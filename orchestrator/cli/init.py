@@ -48,7 +48,7 @@ def init(
     path, found = _begin(dialogue, file, dataset)
     chosen, begin = _rest(desk, dialogue, found, Chosen(_from(path, found.source.path), market, model, method, host, budget))
     run_file = write(path, draft(path, chosen, begin, found))
-    _tell(path, run_file, found, begin, json)
+    _tell(desk, path, run_file, found, begin, json)
 
 
 def _begin(dialogue: Dialogue, file: Path | None, dataset: str) -> tuple[Path, Checked]:
@@ -108,13 +108,13 @@ def _from(path: Path, source: Path) -> str:
     return str(there.relative_to(here)) if there.is_relative_to(here) else str(there)
 
 
-def _tell(path: Path, run_file: RunFile, found: Checked, begin: Start, json: bool) -> None:
+def _tell(desk: Desk, path: Path, run_file: RunFile, found: Checked, begin: Start, json: bool) -> None:
     from ..settings.schema import NAME
     from .desk import note
     from .drafting import notes, outlook
     from .render import show_json
 
-    said = notes(begin)
+    said = notes(desk.settings, run_file.market, begin)
     if json:
         show_json({
             "file": str(path), "model": run_file.model, "method": run_file.method, "market": run_file.market,

@@ -43,18 +43,26 @@ def write(path: Path, draft: Draft) -> RunFile:
     """A new file, read as `sealtune run` reads it. BadInput where there is one already, and where it would not do: then
     nothing is left."""
     try:
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644), "w", encoding="utf-8") as file:
-            file.write(page(draft, path.name))
+        data = page(draft, path.name).encode()
+        made = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
     except FileExistsError:
         raise exists(path) from None
-    except (OSError, ValueError) as problem:
-        raise BadInput(f"{path}: {(getattr(problem, 'strerror', '') or 'cannot be written').lower()}",
-                       hint="name another file") from problem
+    except (OSError, ValueError) as problem:             # ValueError: a name that is no text
+        raise _unwritten(path, problem) from problem
     try:
+        with os.fdopen(made, "wb") as file:
+            file.write(data)
         return load_run(path)
-    except BaseException:
+    except BaseException as problem:
         path.unlink()
+        if isinstance(problem, OSError):
+            raise _unwritten(path, problem) from problem
         raise
+
+
+def _unwritten(path: Path, problem: Exception) -> BadInput:
+    return BadInput(f"{ascii(str(path))[1:-1]}: {(getattr(problem, 'strerror', '') or 'cannot be written').lower()}",
+                    hint="name another file")
 
 
 def must_do(name: str, text: str) -> str:

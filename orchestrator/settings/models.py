@@ -38,6 +38,7 @@ DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 URL = re.compile(r"https?://[^\s/@?#]+(/[^\s?#]*)?")
 AMOUNT = {"type": "string", "pattern": r"^\s*[0-9]{1,18}(\.[0-9]{1,6})?\s*[Uu][Ss][Dd][Cc]\s*$", "examples": ["8.00 USDC"]}
 A_MODEL = {"type": "string", "pattern": f"^({MODEL_ID.pattern})$"}
+A_REVISION = {"type": ["string", "number"], "pattern": f"^({REVISION.pattern})$"}       # a short commit may be a number
 HOURS = {"anyOf": [{"const": "auto"}, {"type": "number", "exclusiveMinimum": 0, "maximum": MOST_HOURS}]}
 COUNT = {"anyOf": [{"const": "auto"}, {"type": "integer", "minimum": 1, "maximum": 4096}]}
 NAMES = {"anyOf": [{"type": "string", "minLength": 1}, {"type": "array", "items": {"type": "string", "minLength": 1}}]}
@@ -238,7 +239,7 @@ class Run(Strict):
 
     model: Annotated[str, AfterValidator(model_id), WithJsonSchema(A_MODEL)] = Field(
         description="the base model: a hub id, owner/name")
-    revision: Annotated[str, Matching(REVISION, "a branch, a tag or a commit")] = Field(
+    revision: Annotated[str, Matching(REVISION, "a branch, a tag or a commit"), WithJsonSchema(A_REVISION)] = Field(
         default="main", description="of the model: a branch, a tag or a commit")
     dataset: str = Field(min_length=1,
                          description="your rows, from this file's folder; they leave this machine encrypted only")

@@ -2,6 +2,9 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -47,9 +50,10 @@ def test_defaults_come_from_data_and_plan(work: Path, capsys: Out) -> None:
     assert run.output == work / "adapters" / "visits"
 
 
-def test_the_open_market_gets_a_model_without_a_gate_and_a_budget(work: Path) -> None:
+def test_the_open_market_gets_a_model_without_a_gate_and_a_budget(work: Path, capsys: Out) -> None:
     init("letters.yaml", "--market", "open", "--yes")
     run = load_run(work / "letters.yaml")
+    assert "note: no open market is set up yet" in capsys.readouterr().err
     assert (run.model, run.method, run.market) == ("Qwen/Qwen2.5-7B", "lora", "open")
     assert run.budget and 2_000_000 <= run.budget.units <= 50_000_000 and run.wish.vram_gib == 20
 
@@ -100,6 +104,19 @@ def test_what_will_not_do_is_told_before_a_file_is_there(words: list[str], work:
 def test_the_schema_is_printed(work: Path, capsys: Out) -> None:
     init("--schema")
     assert json.loads(capsys.readouterr().out) == run_schema()
+
+
+def test_four_questions_on_a_terminal(work: Path, monkeypatch: pytest.MonkeyPatch, capsys: Out) -> None:
+    here, there = pty.openpty()
+    os.write(here, b"\nmoon\nopen\n\n3 USDC\n")
+    with os.fdopen(there, closefd=True) as terminal:
+        monkeypatch.setattr(sys, "stdin", terminal)
+        init()
+    os.close(here)
+    run = load_run(work / "visits.yaml")
+    assert (run.market, run.model, str(run.budget)) == ("open", "Qwen/Qwen2.5-7B", "3.00 USDC")
+    asked = capsys.readouterr().err
+    assert "which file holds your rows? [visits.jsonl] " in asked and "'moon' is not known here; one of open, lab" in asked
 
 
 def said(*answers: str) -> Dialogue:

@@ -38,6 +38,8 @@ def test_nothing_is_left_of_a_file_that_would_not_do(tmp_path: Path) -> None:
         write(tmp_path / "one.yaml", Draft({**FIELDS, "model": "./mine"}))
     with pytest.raises(BadInput, match="no such file"):
         write(tmp_path / "nowhere" / "one.yaml", Draft(FIELDS))
+    with pytest.raises(BadInput, match="cannot be written"):
+        write(tmp_path / "one.yaml", Draft({**FIELDS, "dataset": "\udcff.jsonl"}))
     assert not list(tmp_path.iterdir())
 
 

@@ -21,7 +21,8 @@ GOOD: list[dict[str, Any]] = [
     {**BASE, "node": {"gpu": ["RTX 4090", "L4"], "vram_gib": 24, "min_reliability": 0.95}}, {**BASE, "node": {"gpu": "L4"}},
     {**BASE, "training": {"lora_r": 8, "learning_rate": 2e-4, "lora_dropout": 0, "target_modules": ["q_proj", "v_proj"],
                           "per_device_train_batch_size": "auto", "num_train_epochs": 0.5, "seed": 7}},
-    {**BASE, "budget": " 0.5usdc"}, {**BASE, "revision": "refs/pr/1"}, {**BASE, "engine": "rehearsal"},
+    {**BASE, "budget": " 0.5usdc"}, {**BASE, "revision": "refs/pr/1"}, {**BASE, "revision": 1234567},
+    {**BASE, "engine": "rehearsal"},
     {**SSH, "ssh": {"host": "::1", "port": 22, "user": "me", "fingerprint": f"SHA256:{'a' * 43}", "keep": False}}]
 BAD: list[dict[str, Any]] = [
     {}, {"model": "a/b"}, {**BASE, "budget": "8.00"}, {**BASE, "budget": 8}, {**BASE, "budget": "8 EUR"},
