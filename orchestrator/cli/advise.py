@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ..domain.document import Json
     from ..planning.advice import Advice, Answers, Reason
     from .dialogue import Dialogue
+    from .shapes.before import Lesson
 
 ANSWERS = typer.Option("", "--answers", metavar="NAME=WORD,…",
                        help="need, facts, cite, examples, prompt, answer; what is missing is asked.")
@@ -92,7 +93,7 @@ def ask(dialogue: Dialogue, known: Mapping[str, str]) -> Answers:
     return Answers(words["need"], words["facts"], words["cite"], int(words["examples"]), words["prompt"], words["answer"])
 
 
-def tree(said: Answers, advice: Advice, why: Sequence[str], data: Json) -> dict[str, Json]:
+def tree(said: Answers, advice: Advice, why: Sequence[str], data: Lesson | None) -> dict[str, Json]:
     """All keys always; `training` null where nothing is to be trained, `data` where no dataset was read."""
     from dataclasses import asdict
 

@@ -22,6 +22,7 @@ from .screen import screen
 
 if TYPE_CHECKING:
     from ..ports import Journals
+    from .shapes.runs import Verdict
 
 SIMULATED = "simulated hardware: a GPU's name was played, no GPU was there"
 REHEARSED = "a rehearsal: nothing was trained, the figures are played"
@@ -110,7 +111,7 @@ def without_report(rows: Sequence[Event]) -> str:
 
 
 def judge(desk: Desk, run: RunId, rows: Sequence[Event],
-          problem: SealtuneError | None) -> tuple[str | None, str, int]:
+          problem: SealtuneError | None) -> tuple[Verdict | None, str, int]:
     """The audit of what the run left, as (verdict, line, exit code); (None, why, …) where nothing was rented. `rows`: none
     of a run that never began, which its journals do not know."""
     from ..audit.notary import CLOSING

@@ -4,13 +4,16 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..domain.document import Json
 from ..domain.evidence import Check
 from ..domain.money import USDC, Money
 from ..errors import SealtuneError
 from ..results.output import evaluation_of
+
+if TYPE_CHECKING:
+    from .shapes import runs as shapes
 
 _shown = False
 
@@ -22,7 +25,7 @@ def show_json(tree: Json) -> None:
     print(json.dumps(tree, indent=2, ensure_ascii=False))
 
 
-def error_of(problem: SealtuneError | None) -> dict[str, Json] | None:
+def error_of(problem: SealtuneError | None) -> shapes.Problem | None:
     return {"message": str(problem), "hint": problem.hint, "exit_code": problem.exit_code} if problem else None
 
 
@@ -32,7 +35,7 @@ def show_error(message: str, hint: str | None, exit_code: int) -> None:
         show_json({"error": {"message": message, "hint": hint, "exit_code": exit_code}})
 
 
-def show_result(result: dict[str, Json], verdict_line: str) -> None:
+def show_result(result: shapes.Run, verdict_line: str) -> None:
     """Stage times, money, base beside adapter, wipe and verdict."""
     print(f"run {result['run']}")
     if lasted := [f"{s['name']} {s['seconds']}s" for s in result["stages"] if s["seconds"] > 0]:
@@ -63,27 +66,32 @@ def show_adapter(folder: Path) -> None:
         print(f"answers  {rows} (evaluation with held-out rows in plain, not to be published)")
 
 
-def show_money(money: dict[str, Any]) -> None:
+def show_money(money: shapes.Money) -> None:
     """Each amount as it stands on the chain; the three parts add up to the deposit."""
-    if money["paid"] is None:
-        print(f"money    deposit {Money(int(money['deposit']), USDC)}, not settled yet: what is not used comes back")
+    paid, fee, refunded = money["paid"], money["fee"], money["refunded"]
+    if paid is None or fee is None or refunded is None:
+        print(f"money    deposit {_usdc(money['deposit'])}, not settled yet: what is not used comes back")
         return
-    sums = {name: str(Money(int(money[name]), USDC)) for name in ("deposit", "paid", "fee", "refunded")}
-    print(f"money    deposit {sums['deposit']} = paid {sums['paid']} + fee {sums['fee']} + refunded {sums['refunded']}")
+    print(f"money    deposit {_usdc(money['deposit'])} = paid {_usdc(paid)} + fee {_usdc(fee)} + refunded {_usdc(refunded)}")
 
 
-def show_figures(evaluation: dict[str, dict[str, Json]]) -> None:
+def _usdc(units: str) -> Money:
+    return Money(int(units), USDC)
+
+
+def show_figures(evaluation: shapes.Evaluation) -> None:
     """Each figure that was measured on either side; the other side's may be missing, as the node said."""
-    told = [(f"{name:12}", [_figure(evaluation[side][key], form) for side in ("base", "adapter")])
-            for name, key, form in (("exact match", "exact_match", "8.1%"), ("loss", "loss", "8.3f"))
-            if any(evaluation[side][key] is not None for side in ("base", "adapter"))]
+    base, adapter = evaluation["base"], evaluation["adapter"]
+    figures = (("exact match", base["exact_match"], adapter["exact_match"], "8.1%"),
+               ("loss", base["loss"], adapter["loss"], "8.3f"))
+    told = [row for row in figures if row[1] is not None or row[2] is not None]
     if told:
         print("                  base   adapter")
-    for name, (base, adapter) in told:
-        print(f"{name}  {base}  {adapter}")
+    for name, before, after, form in told:
+        print(f"{name:12}  {_figure(before, form)}  {_figure(after, form)}")
 
 
-def _figure(value: Json, form: str) -> str:
+def _figure(value: float | None, form: str) -> str:
     return f"{'-':>8}" if value is None else format(value, form)
 
 

@@ -2,15 +2,16 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 import typer
 
-from ..domain.names import when
+from ..domain.names import Instant, when
 from .options import JSON
 
 if TYPE_CHECKING:
     from ..sweep import Leftover
+    from .shapes.runs import Held, OpenLease
 
 
 def rentals(json: bool = JSON) -> None:
@@ -41,7 +42,7 @@ def rentals(json: bool = JSON) -> None:
         raise problem
 
 
-def line(one: dict[str, Any]) -> str:
+def line(one: OpenLease) -> str:
     """One lease in words; on the person's own server what is still on it, and no word of money."""
     head = f"{one['rental']:32} {one['state']:9}"
     if one["market"] == "ssh":
@@ -49,12 +50,12 @@ def line(one: dict[str, Any]) -> str:
         return f"{head} {'your own server':20} to be wiped: {', '.join(there) or 'nothing'}"
     if one["problem"]:
         return f"{head} {one['problem']}"
-    if one["since"] is None:
+    if one["since"] is None or one["cost_so_far"] is None:
         return f"{head} asked for; whether it was made is not known yet"
-    until = f"until {when(one['until'])}" if one["until"] else "until it is ended"
+    until = f"until {when(Instant(one['until']))}" if one["until"] else "until it is ended"
     cost = f"{usdc(one['cost_so_far'])} so far" + (f" of {usdc(one['deposit'])}" if one["deposit"] else "")
     owes = ", ".join(one["owed"]) or "its deposit"
-    return f"{head} {one['rate']:20} since {when(one['since'])}, {until}; {cost}; owes {owes}"
+    return f"{head} {one['rate']:20} since {when(Instant(one['since']))}, {until}; {cost}; owes {owes}"
 
 
 def usdc(units: str) -> str:
@@ -63,13 +64,13 @@ def usdc(units: str) -> str:
     return str(Money(int(units), USDC))
 
 
-def row(left: Leftover, now: int) -> dict[str, Any]:
+def row(left: Leftover, now: int) -> OpenLease:
     """Every key, always. Instants are Unix seconds, amounts strings in base units; null where it is not known.
     `deposit` is what the lease is paid ahead for, `cost_so_far` what its rate makes of the time until now."""
     lease, view = left.lease, left.view
     until = view.funded_until if view else None
     seconds = min(now, until or now) - lease.opened_at if lease else 0
-    return {"rental": f"{left.run}/{left.scope}", "run": left.run, "state": left.state,
+    return {"rental": f"{left.run}/{left.scope}", "run": left.run, "state": cast("Held", left.state),
             "market": lease.market if lease else None, "lease": lease.lease_id if lease else None,
             "node": f"{view.access.host}:{view.access.port}" if view and view.access else None,
             "since": lease.opened_at if lease else None, "until": until,

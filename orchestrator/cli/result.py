@@ -3,10 +3,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from .. import steps
-from ..domain.document import Json, decode
+from ..domain.document import decode
 from ..domain.event import Deed, Event, Kind, last, owed
 from ..domain.evidence import HardwareReport
 from ..domain.lease import Lease, Order
@@ -17,15 +17,18 @@ from ..errors import SealtuneError
 from ..sweep import paid_ahead
 from .render import error_of
 
+if TYPE_CHECKING:
+    from .shapes import runs as shapes
+
 T = TypeVar("T")
-NO_FIGURES = {"exact_match": None, "loss": None}
 
 
-def result(run: RunId, home: Path, rows: Sequence[Event], verdict: str | None,
-           problem: SealtuneError | None) -> dict[str, Json]:
+def result(run: RunId, home: Path, rows: Sequence[Event], verdict: shapes.Verdict | None,
+           problem: SealtuneError | None) -> shapes.Run:
     """Every key, always. Amounts are strings in base units; `paid` goes to the provider, without the fee."""
     scopes = [s for s in dict.fromkeys(e.deed.scope for e in rows) if s.startswith("lease-")]
     adapter = _value(rows, scopes, steps.COLLECT.name, Adapter)
+    seen = _value(rows, scopes, steps.INSPECT.name, HardwareReport)
     report = next((home / s / "report.json" for s in reversed(scopes) if (home / s / "report.json").is_file()), None)
     return {
         "run": run,
@@ -37,12 +40,12 @@ def result(run: RunId, home: Path, rows: Sequence[Event], verdict: str | None,
         "owed": [f"{o.scope}/{o.what}" for o in owed(rows)],
         "report": str(report) if report else None,
         "adapter": adapter.folder if adapter else None,
-        "simulated": (seen := _value(rows, scopes, steps.INSPECT.name, HardwareReport)) and seen.simulated,
+        "simulated": seen.simulated if seen else None,
         "error": error_of(problem),
     }
 
 
-def money(rows: Sequence[Event], scopes: Sequence[str]) -> dict[str, Json] | None:
+def money(rows: Sequence[Event], scopes: Sequence[str]) -> shapes.Money | None:
     """All leases of the run together; null without a market. Of a settled run deposit = paid + fee + refunded. While a
     deposit is still in the escrow, what will become of it is null."""
     settled = [s for s in (_of(rows, scope, steps.SETTLE.name, Settlement) for scope in scopes) if s]
@@ -70,7 +73,7 @@ def without_gpu(rows: Sequence[Event]) -> bool:
     return seen is not None and not seen.gpu
 
 
-def stages(rows: Sequence[Event]) -> list[dict[str, Json]]:
+def stages(rows: Sequence[Event]) -> list[shapes.Stage]:
     """Seconds from each step's intent to its outcome; `start` lasts until the results are collected."""
     begun: dict[str, int] = {}
     out: dict[str, int] = {}
@@ -87,9 +90,9 @@ def stages(rows: Sequence[Event]) -> list[dict[str, Json]]:
     return [{"name": name, "seconds": seconds} for name, seconds in out.items()]
 
 
-def _figures(found: Figures | None) -> dict[str, Json]:
+def _figures(found: Figures | None) -> shapes.Figures:
     if found is None:
-        return dict(NO_FIGURES)
+        return {"exact_match": None, "loss": None}
     return {"exact_match": float(found.exact_match) if found.exact_match else None,
             "loss": float(found.loss) if found.loss else None}
 

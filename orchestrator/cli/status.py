@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ..domain.names import Instant, RunId
     from ..ports import Journals
     from ..settings.values import Settings
+    from .shapes.runs import RunState, State
 
 
 ALL = typer.Option(False, "--all", help="Also runs that never came to rent anything.")
@@ -58,7 +59,7 @@ def acquired(book: Journals, run: RunId) -> bool:
     return any(e.acquires for e in book.read(run))
 
 
-def state_of(rows: Sequence[Event], in_use: bool, now: Instant) -> str:
+def state_of(rows: Sequence[Event], in_use: bool, now: Instant) -> State:
     from ..domain.event import Kind
     from ..sweep import debts, detached_until
 
@@ -93,7 +94,7 @@ def in_words(state: str, rows: Sequence[Event], newest: Event | None) -> str:
     return f"{WORDS.get(newest.deed.step, newest.deed.step)}: {OUTCOME[newest.kind.value]}" if newest else ""
 
 
-def of(settings: Settings, run: RunId) -> dict[str, Any]:
+def of(settings: Settings, run: RunId) -> RunState:
     """One run: state is running, done, detached, open (something is owed) or stopped."""
     from .. import wiring
     from ..domain.event import Kind

@@ -3,25 +3,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..domain.document import Json
 from .known import labelled
 
 if TYPE_CHECKING:
     from ..dataset.check import Checked
     from ..dataset.lesson import Lesson
+    from .shapes import before as shapes
 
 MOSTLY, HALF, FOREIGN = 900, 500, 700    # permille
 SHORT = 300                              # characters of an answer that is a line or a few fields
 
 
-def answered(found: Checked) -> tuple[dict[str, str], list[str], dict[str, Json]]:
+def answered(found: Checked) -> tuple[dict[str, str], list[str], shapes.Lesson]:
     """(answers by question, why, figures). What no dataset can say is left out."""
     from ..dataset.lesson import lesson
 
     seen = lesson(found.source, found.structure.format, None)
     need, why = _need(found, seen)
     answer = "label" if labelled(found) else "short" if seen.answer <= SHORT else "long"
-    facts: dict[str, Json] = {
+    facts: shapes.Lesson = {
         "file": found.source.path.name, "format": found.structure.format, "rows": found.rows, "looked_into": seen.rows,
         "classes": labelled(found), "lone_questions": seen.lone_questions, "forms": seen.forms, "foreign": seen.foreign,
         "answer": seen.answer}

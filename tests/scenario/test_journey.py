@@ -6,27 +6,23 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.cli.shapes import SHAPES
 from orchestrator.steps import BACKWARD, FORWARD, OF_A_BUDGET, OF_THE_RUN
+from tests.fakes.shapes import misfits
 from tests.scenario.lab import Finished, Lab
 
 pytestmark = pytest.mark.journey
 
-KEYS = {"run", "verdict", "evaluation", "money", "stages", "owed", "report", "adapter", "simulated", "error"}
-MONEY = {"token", "deposit", "paid", "fee", "refunded", "gas_native"}
-
 
 def test_the_result_has_every_key(finished: Finished) -> None:
     result = finished.result
-    assert set(result) == KEYS
+    assert misfits(SHAPES["run"], result) == []
     assert (result["verdict"], result["owed"], result["error"]) == ("verified", [], None)
-    assert set(result["evaluation"]) == {"base", "adapter"}
-    assert all(set(figures) == {"exact_match", "loss"} for figures in result["evaluation"].values())
-    assert set(result["money"]) == MONEY
     known = {step.name for step in (*OF_THE_RUN, *OF_A_BUDGET, *FORWARD, *BACKWARD)}
     assert {stage["name"] for stage in result["stages"]} <= known
     assert {"check", "open", "meet", "challenge", "ship", "start", "collect", "wipe", "end", "settle"} <= {
         stage["name"] for stage in result["stages"]}
-    assert all(isinstance(stage["seconds"], int) and stage["seconds"] >= 0 for stage in result["stages"])
+    assert all(stage["seconds"] >= 0 for stage in result["stages"])
 
 
 def test_the_money_adds_up_on_the_chain_too(lab: Lab, finished: Finished) -> None:

@@ -3,6 +3,10 @@ from __future__ import annotations
 
 from typing import Literal, TypedDict
 
+Verdict = Literal["verified", "incomplete", "contradicted"]
+State = Literal["running", "done", "detached", "open", "stopped"]
+Held = Literal["in use", "detached", "paused", "leaked", "unknown", "unreadable"]
+
 
 class Problem(TypedDict):
     """Why a command did not reach its end."""
@@ -48,7 +52,7 @@ class Stage(TypedDict):
 
 class Run(TypedDict):
     run: str
-    verdict: Literal["verified", "incomplete", "contradicted"] | None    # of the audit; null without a signed report
+    verdict: Verdict | None              # of the audit; null without a signed report
     evaluation: Evaluation
     money: Money | None                  # null without a market
     stages: list[Stage]
@@ -61,7 +65,7 @@ class Run(TypedDict):
 
 class RunState(TypedDict):
     run: str
-    state: Literal["running", "done", "detached", "open", "stopped"]
+    state: State
     step: str                            # the newest, with its outcome; "" before the first
     words: str                           # the same for people
     at: int | None
@@ -85,7 +89,7 @@ class Record(TypedDict):
 class OpenLease(TypedDict):
     rental: str                          # RUN/lease-N
     run: str
-    state: Literal["in use", "detached", "paused", "leaked", "unknown"]
+    state: Held                          # unknown: to this machine; unreadable: its journal
     market: str | None
     lease: str | None
     node: str | None                     # host:port
@@ -121,7 +125,7 @@ class Check(TypedDict):
 
 
 class Audited(TypedDict):
-    verdict: Literal["verified", "incomplete", "contradicted"]
+    verdict: Verdict
     signer: str | None                   # SHA256:… of the key
     simulated: bool
     receipts: list[str]                  # transactions in which the anchor is claimed to stand

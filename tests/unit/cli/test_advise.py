@@ -11,18 +11,19 @@ import pytest
 from orchestrator.cli.advise import ask, parsed
 from orchestrator.cli.app import app
 from orchestrator.cli.dialogue import Dialogue
+from orchestrator.cli.shapes import SHAPES
 from orchestrator.errors import BadInput, Refused
 from orchestrator.lab import task
 from orchestrator.planning.advice import Answers
+from tests.fakes.shapes import misfits
 
 Out = pytest.CaptureFixture[str]
-KEYS = {"verdict", "answers", "read", "reasons", "first", "training", "data", "error"}
 
 
 def told(capsys: Out, *words: str) -> dict[str, Any]:
     app(["advise", *words, "--json"], standalone_mode=False)
     tree: dict[str, Any] = json.loads(capsys.readouterr().out)
-    assert set(tree) == KEYS and tree["error"] is None
+    assert misfits(SHAPES["advise"], tree) == []
     return tree
 
 
@@ -37,9 +38,7 @@ def test_a_dataset_answers_what_it_can(tmp_path: Path, capsys: Out) -> None:
     task.write(tmp_path / "visits.jsonl", rows=60)
     tree = told(capsys, "--dataset", str(tmp_path / "visits.jsonl"), "--yes")
     assert (tree["verdict"], tree["answers"]["need"], tree["answers"]["examples"]) == ("fine-tune", "behaviour", 60)
-    assert set(tree["training"]) == {"model", "smaller", "learning_rate", "epochs"} and tree["read"]
-    assert set(tree["data"]) == {"file", "format", "rows", "looked_into", "classes", "lone_questions", "forms", "foreign",
-                                 "answer"}
+    assert tree["training"] and tree["data"] and tree["read"]
     other = told(capsys, "--dataset", str(tmp_path / "visits.jsonl"), "--answers", "need=both", "--yes")
     assert (other["verdict"], other["read"]) == ("both", [])
 

@@ -7,6 +7,7 @@ import pytest
 
 from orchestrator.cli.render import show_figures, show_result
 from orchestrator.cli.result import result
+from orchestrator.cli.shapes.runs import Run
 from orchestrator.domain.document import encode
 from orchestrator.domain.event import Deed, Event, Kind
 from orchestrator.domain.names import Digest, Instant, RunId
@@ -16,7 +17,7 @@ from tests.unit.cli.test_words import RESULT
 
 def test_the_summary_says_where_the_answers_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """They hold rows, so they lie beside the adapter's folder; an older run has none there."""
-    result = {**RESULT, "adapter": str(tmp_path / "visits")}
+    result: Run = {**RESULT, "adapter": str(tmp_path / "visits")}
     show_result(result, "none")
     assert "answers" not in capsys.readouterr().out
     (tmp_path / "visits.evaluation.json").touch()

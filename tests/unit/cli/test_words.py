@@ -5,18 +5,20 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from orchestrator.cli.person import Terminal
 from orchestrator.cli.render import show_result
+from orchestrator.cli.shapes.runs import Money, Run
 from orchestrator.domain.event import Deed, Owed
 from orchestrator.domain.names import lasting
 
-RESULT: dict[str, Any] = {
+RESULT: Run = {
     "run": "r", "verdict": None, "stages": [], "money": None, "owed": [], "report": None, "adapter": None,
-    "evaluation": {"base": {"exact_match": None, "loss": None}, "adapter": {"exact_match": None, "loss": None}}}
+    "evaluation": {"base": {"exact_match": None, "loss": None}, "adapter": {"exact_match": None, "loss": None}},
+    "simulated": None, "error": None}
+UNSETTLED: Money = {"token": "USDC", "deposit": "450000", "paid": None, "fee": None, "refunded": None, "gas_native": None}
 
 
 @pytest.mark.parametrize("words", [["run", "none.yaml", "--json"], ["run", "--json", "--no-such-option"],
@@ -50,7 +52,7 @@ def test_a_run_that_did_nothing_has_no_empty_lines(capsys: pytest.CaptureFixture
 
 
 def test_a_deposit_that_is_not_settled_is_said_to_be_there(capsys: pytest.CaptureFixture[str]) -> None:
-    show_result({**RESULT, "money": {"deposit": "450000", "paid": None}}, "none")
+    show_result({**RESULT, "money": UNSETTLED}, "none")
     assert "deposit 0.45 USDC, not settled yet" in capsys.readouterr().out
 
 
