@@ -13,7 +13,7 @@ from ..planning.fit import smallest_card, verdict
 from ..planning.forecast import Planned, advice, job_on, planned, whole_of
 from ..planning.prices import merged
 from ..settings.draft import Draft, Scalar
-from .known import Lengths, labelled, lengths
+from .known import Lengths, doubts, labelled, lengths
 from .planned import SOME_CARD_MIB
 
 if TYPE_CHECKING:
@@ -95,7 +95,13 @@ def draft(path: Path, chosen: Chosen, begin: Start, found: Checked) -> Draft:
     fields |= {"output": f"./adapters/{path.stem}"}
     card = smallest_card(begin.run.shape, begin.run.how) if begin.run and chosen.market != "ssh" else None
     node: dict[str, Scalar] = {"vram_gib": card.mib // 1000} if card else {}
-    return Draft(fields, node, begin.knobs, {"host": chosen.host} if chosen.host else {}, _why(begin, found))
+    return Draft(fields, node, begin.knobs, _server(chosen.host), _why(begin, found))
+
+
+def _server(named: str) -> dict[str, Scalar]:
+    """HOST or USER@HOST; nothing where no server is named."""
+    user, _, host = named.rpartition("@")
+    return {**({"host": host} if host else {}), **({"user": user} if user else {})}
 
 
 def _why(begin: Start, found: Checked) -> dict[str, str]:
@@ -112,9 +118,12 @@ def _why(begin: Start, found: Checked) -> dict[str, str]:
     return why
 
 
-def notes(settings: Settings, market: str, begin: Start) -> list[str]:
+def notes(settings: Settings, market: str, found: Checked, begin: Start) -> list[str]:
     """What the person should know before `sealtune run`."""
-    said = ["no open market is set up yet: `open:` in settings.yaml, see README"] * (market == "open" and not settings.open)
+    codes = doubts(found)
+    said = [f"the rows deserve a look ({', '.join(codes)}): sealtune data check {found.source.path.name}"] if codes else []
+    if market == "open" and not settings.open:
+        said.append("no open market is set up yet: `open:` in settings.yaml, see README")
     if begin.run is None:
         said.append(f"nothing was planned: {begin.why}")
     elif smallest_card(begin.run.shape, begin.run.how) is None:

@@ -25,7 +25,7 @@ def init(
     market: str = typer.Option("", "--market", help="open, lab or ssh."),
     model: str = typer.Option("", "--model", help="A hub id."),
     method: str = typer.Option("", "--method", help="lora or qlora; without it, by what fits a card of 24 GB."),
-    host: str = typer.Option("", "--host", help="Your own server, with --market ssh."),
+    host: str = typer.Option("", "--host", metavar="[USER@]HOST", help="Your own server, with --market ssh."),
     budget: str = typer.Option("", "--budget", metavar="AMOUNT", help='Deposits never pass this, like "8.00 USDC".'),
     schema: bool = typer.Option(False, "--schema", help="Print the JSON Schema of run files, for editors, and stop."),
     yes: bool = YES, json: bool = JSON,
@@ -53,10 +53,14 @@ def init(
 
 def _begin(dialogue: Dialogue, file: Path | None, dataset: str) -> tuple[Path, Checked]:
     """Where the run file goes, and the data, read. A file that exists is told before anything is asked."""
+    from ..errors import BadInput
     from ..settings.draft import exists
+    from .data import RUN_FILES
     from .desk import note
     from .known import only_dataset, read
 
+    if file and file.suffix.lower() not in RUN_FILES:
+        raise BadInput(f"a run file is called like visits.yaml, not {file.name!a}", hint=f"sealtune init --dataset {file}")
     if file and file.exists():
         raise exists(file)
     default = dataset or only_dataset(file.parent if file else Path())
@@ -114,7 +118,7 @@ def _tell(desk: Desk, path: Path, run_file: RunFile, found: Checked, begin: Star
     from .drafting import notes, outlook
     from .render import show_json
 
-    said = notes(desk.settings, run_file.market, begin)
+    said = notes(desk.settings, run_file.market, found, begin)
     if json:
         show_json({
             "file": str(path), "model": run_file.model, "method": run_file.method, "market": run_file.market,

@@ -44,6 +44,13 @@ def read(path: Path, format: str = "auto") -> Checked:
     return found
 
 
+def doubts(found: Checked) -> list[str]:
+    """What deserves a look before anything is paid, by its codes."""
+    from ..dataset.faults import Weight
+
+    return sorted({one.code for one in found.tally.of(Weight.DOUBT)})
+
+
 def labelled(found: Checked) -> bool:
     """The answers fall into classes; of text, its labels do. Labels beside an answer say nothing of it."""
     cover = found.content.coverage

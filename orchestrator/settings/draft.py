@@ -67,11 +67,12 @@ def _unwritten(path: Path, problem: Exception) -> BadInput:
 
 def must_do(name: str, text: str) -> str:
     """The text of a field as it was said, if it will do there. BadInput."""
-    from .models import HOST, Matching, as_money, model_id
+    from .models import HOST, USER, Matching, as_money, model_id
 
+    server = re.compile(f"({USER.pattern}@)?{HOST.pattern}")
     judges: dict[str, Callable[[str], object]] = {
-        "model": model_id, "budget": as_money, "host": Matching(HOST, "a host name, an address or an ssh alias").check,
-        "method": Matching(METHOD, "lora or qlora").check}
+        "model": model_id, "budget": as_money, "method": Matching(METHOD, "lora or qlora").check,
+        "host": Matching(server, "a host name, an address or an ssh alias; USER@ may stand before it").check}
     try:
         judges[name](text)
     except ValueError as problem:

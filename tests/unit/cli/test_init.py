@@ -61,9 +61,9 @@ def test_the_open_market_gets_a_model_without_a_gate_and_a_budget(work: Path, ca
 def test_the_own_server_needs_its_name_and_no_budget(work: Path) -> None:
     with pytest.raises(BadInput, match="host: must be"):
         init("--market", "ssh", "--yes")
-    init("--market", "ssh", "--host", "gpu", "--yes")
+    init("--market", "ssh", "--host", "me@gpu", "--yes")
     run = load_run(work / "visits.yaml")
-    assert run.ssh and run.ssh.host == "gpu" and run.budget is None
+    assert run.ssh and (run.ssh.host, run.ssh.user, run.budget) == ("gpu", "me", None)
 
 
 def test_a_dataset_elsewhere_is_named_from_the_file(work: Path, tmp_path: Path) -> None:
@@ -87,6 +87,17 @@ def test_faulty_rows_are_told_and_nothing_is_written(work: Path) -> None:
     with pytest.raises(BadInput, match="no dataset is named"):
         init("--yes")                    # there are two now: which one is meant?
     assert not (work / "bad.yaml").exists() and not (work / "visits.yaml").exists()
+
+
+def test_rows_that_deserve_a_look_are_named(work: Path, capsys: Out) -> None:
+    (work / "visits.jsonl").write_bytes((work / "visits.jsonl").read_bytes() * 2)
+    init("--yes")
+    assert "note: the rows deserve a look (duplicate): sealtune data check visits.jsonl" in capsys.readouterr().err
+
+
+def test_a_dataset_where_the_run_file_belongs(work: Path) -> None:
+    with pytest.raises(BadInput, match="a run file is called like"):
+        init("visits.jsonl", "--yes")
 
 
 def test_without_a_terminal_and_without_yes_it_says_so(work: Path) -> None:

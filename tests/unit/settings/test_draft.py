@@ -44,7 +44,8 @@ def test_nothing_is_left_of_a_file_that_would_not_do(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("field", "good", "bad"), [
-    ("model", "owner/name", "../x"), ("budget", "8.00 USDC", "8 EUR"), ("host", "gpu.example", "two words")])
+    ("model", "owner/name", "../x"), ("budget", "8.00 USDC", "8 EUR"), ("host", "gpu.example", "two words"),
+    ("host", "me@gpu", "@gpu"), ("method", "lora", "full")])
 def test_an_answer_is_judged_before_it_is_written(field: str, good: str, bad: str) -> None:
     assert must_do(field, good) == good
     with pytest.raises(BadInput, match=f"^{field}: "):
