@@ -37,15 +37,18 @@ def advice(wanted: Need, funds: Funds) -> list[str]:
     lines = [f"wallet    {funds.address}", f"network   {_name(funds.network)}",
              f"has       {funds.usdc}, {funds.coin}",
              f"a run     {wanted.usdc} at most for the deposit, {wanted.coin} for gas", ""]
+    if funds.payer != funds.address:
+        lines[1:1] = [f"gas       is paid by this laptop's second key {funds.payer}"]
     lines += _warnings(funds)
     if not lacking.usdc.units and not lacking.coin.units:
         return [*lines, "this is enough: nothing needs to be sent"]
-    lines.append("to send to this wallet:")
     if lacking.usdc.units:
-        lines.append(f"  {lacking.usdc}   the dollar token, which pays the deposit; what is not used comes back")
+        lines += [f"to send to {funds.address}:",
+                  f"  {lacking.usdc}   the dollar token, which pays the deposit; what is not used comes back"]
     if lacking.coin.units:
-        lines.append(f"  {lacking.coin}   the network's own coin (POL, formerly MATIC), which pays the network's fees")
-    return [*lines, "", *_how(funds.network), "", "look again with: sealtune wallet show"]
+        lines += [f"to send to {funds.payer}:",
+                  f"  {lacking.coin}   the network's own coin (POL, formerly MATIC), which pays the network's fees"]
+    return [*lines, "", *_how(funds.network, funds.payer != funds.address), "", "look again with: sealtune wallet show"]
 
 
 def _warnings(funds: Funds) -> list[str]:
@@ -60,14 +63,14 @@ def _warnings(funds: Funds) -> list[str]:
     return lines
 
 
-def _how(network: Network) -> list[str]:
+def _how(network: Network, in_browser: bool) -> list[str]:
     if network == LAB:
         return ["this is play money on your own machine: sealtune wallet fund --give puts it there"]
     if network == AMOY:
         return [
             "on the test network both are free of charge and worth nothing:",
             "  1. open a faucet for Polygon Amoy (Circle's gives USDC, Polygon's gives POL)",
-            "  2. choose Polygon Amoy, paste the address above, ask for the token",
+            "  2. choose Polygon Amoy, paste the address that stands above it, ask for the token",
         ]
     return [
         "if you have none yet, the shortest way is MetaMask:",
@@ -75,8 +78,10 @@ def _how(network: Network) -> list[str]:
         f"  2. in its list of networks choose {network.name} (chain id {network.chain_id}, currency POL)",
         f"  3. buy USDC and POL there, or withdraw both from an exchange: choose the network {network.name}, the token USDC",
         f"     (not USDC.e, not Ethereum); the right token is {network.usdc}",
-        "  4. in MetaMask press Send, paste the address above, send a small amount first and look whether it arrives",
+        "  4. in MetaMask press Send, paste the address that stands above the amount, send a small amount first and look "
+        "whether it arrives",
         "",
+        "the second key needs no more than that: what is left of it comes home when a run is over" if in_browser else
         "this wallet is for rentals only: keep no more in it than a run needs; sealtune wallet sweep brings the rest back",
     ]
 

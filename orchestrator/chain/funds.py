@@ -4,7 +4,6 @@ Looking needs no key. Everything is asked of the chain alone, so an empty laptop
 """
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,10 +18,11 @@ from .bulk import BulkSender
 from .closing import Closing, close_all, close_signed
 from .create2 import Deployed, deploy
 from .escrow import ChainEscrow
+from .home import coin_home
 from .networks import Limit, Network
 from .rpc import Rpc
-from .sender import WAIT_S, with_margin
-from .signer import Signer
+from .sender import WAIT_S
+from .signer import Owner, Signer, checksummed
 from .verify import verify
 
 _LIVES = 3                               # so many rentals' gas is worth having: fees rise, and one may have to be ended
@@ -30,9 +30,11 @@ _LIVES = 3                               # so many rentals' gas is worth having:
 
 @dataclass(frozen=True, slots=True)
 class Funds:
-    """What a wallet has. `rentals`: None where the escrow could not be asked, and `why` says the reason."""
+    """What a wallet has. `payer`: who pays the gas, which is the account itself, or this laptop's second key for one in a
+    browser; `coin` is the payer's. `rentals`: None where the escrow could not be asked, and `why` says the reason."""
 
     address: str
+    payer: str
     network: Network
     usdc: Money
     coin: Money
@@ -41,6 +43,7 @@ class Funds:
     blacklisted: bool                    # this account cannot move USDC
     rentals: tuple[Rental, ...] | None
     credit: Money | None
+    set_aside: Money                     # in a budget, for a run
     why: str = ""
 
     @property
@@ -64,18 +67,25 @@ class Swept:
 
 
 class Purse:
-    """A wallet on a chain. `facts` need not be those of an escrow that exists already."""
+    """A wallet on a chain. `facts` need not be those of an escrow that exists already. `owner`: see ChainEscrow."""
 
     def __init__(self, rpc: Rpc, signer: Signer, outbox: Outbox, facts: EscrowFacts, limit: Limit | None = None,
-                 wait_s: float = WAIT_S) -> None:
+                 wait_s: float = WAIT_S, owner: Owner | None = None) -> None:
         self._rpc, self._signer, self.facts = rpc, signer, facts
         self.network = networks.network(facts.chain_id)
         self._policy = fees.policy_for(facts.chain_id)
         self._sender = BulkSender(rpc, signer, outbox, facts.chain_id, self._policy, wait_s)
-        self.escrow = ChainEscrow(rpc, signer, outbox, facts, self._sender, limit=limit)
+        self.escrow = ChainEscrow(rpc, signer, outbox, facts, self._sender, limit=limit, owner=owner)
+        self._owner = owner
 
     @property
     def address(self) -> str:
+        """Whose money it is."""
+        return self.escrow.account
+
+    @property
+    def payer(self) -> str:
+        """Who pays the gas."""
         return self._signer.address
 
     # ---- looking ------------------------------------------------------------------------------------------
@@ -85,9 +95,11 @@ class Purse:
         codecheck.must_be_token(self._rpc, self.facts)
         rentals, credit, why = self._in_escrow()
         read = self._token(self.facts.token)
-        return Funds(self.address, self.network, Money(read("balanceOf", self.address), USDC),
-                     Money(self._rpc.balance(self.address), POL), self._bridged(), bool(read("paused")),
-                     bool(read("isBlacklisted", self.address)), rentals, credit, why)
+        budget = self.escrow.open_budget_now() if self._owner and rentals is not None else None
+        return Funds(self.address, self.payer, self.network, Money(read("balanceOf", self.address), USDC),
+                     Money(self._rpc.balance(self.payer), POL), self._bridged(), bool(read("paused")),
+                     bool(read("isBlacklisted", self.address)), rentals, credit, Money(budget.left if budget else 0, USDC),
+                     why)
 
     def gas_wanted(self) -> Money:
         """POL to have before a run: that of several rentals at today's fees, since fees rise."""
@@ -124,14 +136,20 @@ class Purse:
 
     def target(self, text: str) -> str:
         """Where a sweep may go, with its checksum. BadInput for a typing error, or for where money would be lost."""
+        if self._owner:
+            if text and checksummed(text) != self.address:
+                raise BadInput(f"this laptop's second key sends only home, to {self.address}", hint="leave --to away")
+            return self.address
+        if not text:
+            raise BadInput("--to is missing: where all of it goes", hint="sealtune wallet sweep --to 0x…")
         return target(text, {self.address: "the wallet itself", ZERO_ADDRESS: "nobody",
                              self.facts.token: "the token's own contract", self.facts.escrow: "the escrow",
                              self.network.bridged: "a token's contract"})
 
     def sweep(self, to: str) -> Swept:
-        """All USDC, a credit in the escrow included, then the coin less gas. Again after a crash: what was begun is seen
-        through, and nothing is sent twice. Refused while rentals are open: their refunds come here, and ending them
-        takes gas."""
+        """All USDC, a credit in the escrow and a budget included, then the coin less gas; an owner's second key sends home.
+        Again after a crash: what was begun is seen through, and nothing is sent twice. Refused while rentals are open:
+        their refunds come here, and ending them takes gas."""
         to, found = self.target(to), self.funds()
         if found.rentals:
             raise Refused(f"{len(found.rentals)} rentals of this wallet are open",
@@ -139,49 +157,34 @@ class Purse:
         credit = found.credit or Money(0, USDC)
         if credit.units:
             self.escrow.withdraw()
+        home = self.escrow.close_any_budget() or 0 if self._owner else 0
         earlier = self._sender.unfinished("sweep:")
         with self._sender.turn("sweep:"):
             usdc, first = self._sweep_usdc(to)
-            coin, second = self._sweep_coin(to)
-        left = Money(self._rpc.balance(self.address), POL)
-        return Swept(to, usdc, coin, credit, (*first, *second), earlier, left, not self._sender.unfinished("sweep:"))
+            coin, second = coin_home(self._rpc, self._sender, self._policy, self.payer, to)
+        left = Money(self._rpc.balance(self.payer), POL)
+        return Swept(to, usdc + Money(home, USDC), coin, credit, (*first, *second), earlier, left,
+                     not self._sender.unfinished("sweep:"))
 
     def _sweep_usdc(self, to: str) -> tuple[Money, tuple[str, ...]]:
-        amount = Money(self._token(self.facts.token)("balanceOf", self.address), USDC)
+        amount = Money(self._token(self.facts.token)("balanceOf", self.payer), USDC)
         if not amount.units:
             return amount, ()
         token = self._rpc.contract(self.facts.token, contracts.usdc().token_abi)
         key = self._sender.fresh_key("sweep:usdc")
         return amount, (self._sender.send(key, self.facts.token, token.encode("transfer", to, amount.units)).hash,)
 
-    def _sweep_coin(self, to: str) -> tuple[Money, tuple[str, ...]]:
-        """Twice the gas stays behind, so that a bid can be raised; a rest that is not worth its gas stays as well."""
-        owned = self._rpc.balance(self.address)
-        if not owned:
-            return Money(0, POL), ()
-        bid, _ = fees.today(self._rpc, self._policy)
-        reserve = 2 * bid.most * with_margin(self._rpc.gas_for(self.address, to, b"", 1))
-        amount = Money(owned - reserve, POL)
-        if amount.units < reserve:
-            return Money(0, POL), ()
-        return amount, (self._sender.send(self._sender.fresh_key("sweep:coin"), to, b"", amount.units).hash,)
 
-
-def connect(urls: Sequence[str], signer: Signer, outbox: Outbox, facts: EscrowFacts, limit: Limit | None = None) -> Purse:
+def connect(urls: Sequence[str], signer: Signer, outbox: Outbox, facts: EscrowFacts, limit: Limit | None = None,
+            owner: Owner | None = None) -> Purse:
     """What the wiring calls."""
-    return Purse(Rpc(urls, facts.chain_id), signer, outbox, facts, limit)
+    return Purse(Rpc(urls, facts.chain_id), signer, outbox, facts, limit, owner=owner)
 
 
 def target(text: str, forbidden: dict[str, str]) -> str:
-    """An address as a person typed it. One with capitals must have its checksum right."""
-    from eth_utils.address import is_checksum_address, to_checksum_address
-
-    if not re.fullmatch(r"0x[0-9a-fA-F]{40}", text):
-        raise BadInput(f"no address: {text[:60]!r}", hint="0x and 40 hex digits, copied, not typed")
-    digits = text[2:]
-    if digits not in (digits.lower(), digits.upper()) and not is_checksum_address(text):
-        raise BadInput(f"{text} has a typing error: its checksum is wrong", hint="copy the address again")
+    """An address as a person typed it, that is none of these."""
+    found = checksummed(text)
     for address, what in forbidden.items():
         if address and text.lower() == address.lower():
             raise BadInput(f"{text} is {what}: money sent there would be lost or go in a circle")
-    return str(to_checksum_address(text))
+    return found

@@ -128,10 +128,10 @@ def lab_key(path: Path) -> Wallet:
     if not path.exists():
         with contextlib.suppress(BadInput):   # somebody was faster: theirs counts
             _write_new(path, secrets.token_hex(32).encode() + b"\n")
-    return load_lab_key(path)
+    return load_key(path)
 
 
-def load_lab_key(path: Path) -> Wallet:
+def load_key(path: Path) -> Wallet:
     """BadInput if there is no such file, if others may read it, or if it is no key."""
     try:
         with path.open("rb") as file:
@@ -139,7 +139,7 @@ def load_lab_key(path: Path) -> Wallet:
                 raise BadInput(f"{path.name} can be read by others", hint=f"chmod 600 {path}")
             text = file.read(128).decode("ascii", errors="replace").strip()
     except OSError as why:
-        raise BadInput(f"cannot read the lab's key {path.name}: {why.strerror}") from None
+        raise BadInput(f"cannot read the key {path.name}: {why.strerror}") from None
     try:
         return Wallet(bytes.fromhex(text.removeprefix("0x")))
     except ValueError:

@@ -64,9 +64,12 @@ class Desk:
     def market(self, place: Place, run_file: RunFile | None, begun: RunId | None = None) -> Market:
         """`begun`: the run that goes on there, or is ended; None for a new one. Without a run file it is for what is found
         there: one for all of that, so that the wallet is opened once."""
+        from .browser import show_page
+
         if run_file is None and place.market in self._found_on:
             return self._found_on[place.market]
-        made = wiring.market(self.settings, place, run_file, partial(unlock, file=place.password_file), self.vouch, begun)
+        made = wiring.market(self.settings, place, run_file, partial(unlock, file=place.password_file), self.vouch,
+                             show_page, begun)
         if run_file is None:
             self._found_on[place.market] = made
         return made
@@ -89,11 +92,11 @@ class Desk:
         """The one named on the command line, else the settings' one."""
         return named or (self.settings.open.password_file if self.settings.open else None)
 
-    def give(self, place: Place, to: str, units: int) -> None:
-        """Play money from the lab of this machine. Refused on any other chain."""
+    def give(self, place: Place, to: str, units: int, payer: str) -> None:
+        """Play money from the lab of this machine, and gas for the payer. Refused on any other chain."""
         from ..lab.deploy import give
 
-        give(place.rpc[0], self.settings.state / "lab" / "chain", to, units)
+        give(place.rpc[0], self.settings.state / "lab" / "chain", to, units, payer)
 
     @contextmanager
     def house(self, run: RunId, observer: Observer, person: Person, *, new: bool = False) -> Iterator[House]:

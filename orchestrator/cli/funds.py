@@ -10,9 +10,9 @@ from ..errors import BadInput
 
 def tree(found: Funds) -> dict[str, Json]:
     return {
-        "address": found.address, "network": found.network.name, "chain_id": found.network.chain_id,
+        "address": found.address, "payer": found.payer, "network": found.network.name, "chain_id": found.network.chain_id,
         "usdc": str(found.usdc.units), "pol": str(found.coin.units), "usdc_e": str(found.bridged.units),
-        "locked": _units(found.locked), "credit": _units(found.credit),
+        "locked": _units(found.locked), "credit": _units(found.credit), "set_aside": str(found.set_aside.units),
         "open_rentals": None if found.rentals is None else len(found.rentals),
         "paused": found.paused, "blacklisted": found.blacklisted, "why": found.why or None,
     }
@@ -21,13 +21,19 @@ def tree(found: Funds) -> dict[str, Json]:
 def show_funds(found: Funds) -> None:
     print(f"address   {found.address}")
     print(f"network   {found.network.name} (chain id {found.network.chain_id})")
-    print(f"has       {found.usdc}, {found.coin} for gas")
+    if found.payer == found.address:
+        print(f"has       {found.usdc}, {found.coin} for gas")
+    else:
+        print(f"has       {found.usdc}; its key is in your browser")
+        print(f"gas       {found.coin} in this laptop's second key {found.payer}")
     if found.rentals is None or found.credit is None:
         print(f"escrow    not checked: {found.why}")
     else:
         print(f"locked    {found.locked} in {len(found.rentals)} open rentals: sealtune escrow open")
         if found.credit.units:
             print(f"credit    {found.credit} waits in the escrow, and comes home with the next settlement or sweep")
+    if found.set_aside.units:
+        print(f"set aside {found.set_aside} for a run; what it does not use comes home with its end, or wallet sweep")
     if found.bridged.units:
         print(f"note      {found.bridged} of USDC.e are here, which the escrow does not take")
     if found.paused:
@@ -60,7 +66,7 @@ def swept_tree(swept: Swept) -> dict[str, Json]:
 def show_swept(swept: Swept) -> None:
     if swept.earlier:
         print("a sweep that was begun before was seen through first")
-    if not swept.transactions:
+    if not (swept.usdc.units or swept.coin.units):
         print("nothing was left to send")
     else:
         print(f"sent      {swept.usdc} and {swept.coin} to {swept.to}")

@@ -16,6 +16,7 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The account
 KEYSTORE = typer.Argument(None, metavar="[KEYSTORE]", help="Another tool's file; without it a private key is asked for.")
 KEYRING = typer.Option(False, "--keyring", help="Keep the password in the system's keyring.")
 BUDGET = typer.Option("", "--budget", metavar="AMOUNT", help='What a run may cost at most, like "8.00 USDC".')
+TO = typer.Option("", "--to", metavar="ADDRESS", help="Where all of it goes; home, without it, for a browser's wallet.")
 GIVE = typer.Option(False, "--give", help="In the lab: put the play money there.")
 
 
@@ -83,7 +84,7 @@ def fund(budget: str = BUDGET, lab: bool = LAB, give: bool = GIVE, json: bool = 
     purse = desk.purse(place)
     need = funding.need(parse_budget(budget), purse.gas_wanted())
     if give:
-        desk.give(place, purse.address, funding.missing(need, purse.funds()).usdc.units)
+        desk.give(place, purse.address, funding.missing(need, purse.funds()).usdc.units, purse.payer)
     found = purse.funds()
     if json:
         show_json(need_tree(need, funding.missing(need, found), found))
@@ -92,7 +93,7 @@ def fund(budget: str = BUDGET, lab: bool = LAB, give: bool = GIVE, json: bool = 
 
 
 @app.command("sweep")
-def sweep(to: str = typer.Option(..., "--to", metavar="ADDRESS", help="Where all of it goes."), lab: bool = LAB,
+def sweep(to: str = TO, lab: bool = LAB,
           password_file: Path | None = PASSWORD_FILE, yes: bool = YES, json: bool = JSON) -> None:
     """Send everything home: first USDC, then what is left for gas."""
     from ..errors import Refused
@@ -104,7 +105,11 @@ def sweep(to: str = typer.Option(..., "--to", metavar="ADDRESS", help="Where all
     place = desk.money(lab)
     looked = desk.purse(place)
     target, found = looked.target(to), looked.funds()
-    note(f"from {found.address} on {found.network.name}: {found.usdc} and {found.coin} less gas\nto   {target}")
+    if found.payer == found.address:
+        note(f"from {found.address} on {found.network.name}: {found.usdc} and {found.coin} less gas")
+    else:
+        note(f"from {found.payer} on {found.network.name}: {found.coin} less gas; and {found.set_aside} that is set aside")
+    note(f"to   {target}")
     if not yes and ask("send it? [y/N] ").lower() not in ("y", "yes"):
         raise Refused("nothing was sent", hint="sealtune wallet show")
     swept = desk.purse(place, key=True, file=password_file).sweep(target)
@@ -118,6 +123,9 @@ def _must_be_free(desk: Desk) -> Path:
     """Where the keystore goes: nothing is asked when there is one."""
     from ..errors import BadInput
 
+    if desk.settings.open and desk.settings.open.account:
+        raise BadInput(f"the wallet of settings.yaml is {desk.settings.open.account}, in your browser",
+                       hint="a keystore instead: take `wallet:` and `account:` out of `open:`")
     path = desk.keystore()
     if path.exists():
         raise BadInput(f"{path} exists already", hint="sealtune wallet show; another file: `keystore:` in settings.yaml")

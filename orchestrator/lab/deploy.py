@@ -27,7 +27,7 @@ _PROXY_ADMIN = "0x" + "00" * 18 + "dEaD"   # nobody: the lab's token is never up
 
 @dataclass(frozen=True, slots=True)
 class LabMoney:
-    """Where things are. The keys are paths of 0600 files for `wallet.load_lab_key`."""
+    """Where things are. The keys are paths of 0600 files for `wallet.load_key`."""
 
     chain_id: int
     escrow: str
@@ -61,19 +61,20 @@ def mint(url: str, folder: Path, to: str, units: int) -> None:
     money = _known(folder / "money.json")
     if money is None:
         raise Refused("this lab has no money yet", hint="start it with sealtune lab")
-    rpc, minter = Rpc(url), wallet.load_lab_key(folder / "keys" / "deployer.key")
+    rpc, minter = Rpc(url), wallet.load_key(folder / "keys" / "deployer.key")
     token = rpc.contract(money.token, contracts.usdc().token_abi)
     send(rpc, minter, money.token, token.encode("mint", _sum(to), units))
 
 
-def give(url: str, folder: Path, to: str, units: int) -> None:
-    """Play money for an account, and gas. Refused where this machine has no lab, or the chain is none."""
+def give(url: str, folder: Path, to: str, units: int, payer: str = "") -> None:
+    """Play money for an account, and gas for it, or for the one that pays it. Refused where this machine has no lab, or the
+    chain is none."""
     rpc = Rpc(url)
     if rpc.chain_id() != chain.CHAIN_ID:
         raise Refused(f"chain {rpc.chain_id()} is no lab: nothing can be given there")
     if units:
         mint(url, folder, to, units)
-    _give_gas(url, rpc, to)
+    _give_gas(url, rpc, payer or to)
 
 
 def send(rpc: Rpc, sender: Wallet, to: str | None, data: bytes) -> Receipt:

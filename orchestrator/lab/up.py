@@ -163,10 +163,10 @@ def _pid(log: Path) -> int:
 
 
 def _provider(folder: Path, port: int, rpc: str, money: LabMoney, machine: NodeProcess) -> Json:
-    from ..chain.wallet import load_lab_key
+    from ..chain.wallet import load_key
     from ..provider.config import OfferConfig, ProviderConfig
 
-    fees = load_lab_key(folder / "chain" / "keys" / "deployer.key").address
+    fees = load_key(folder / "chain" / "keys" / "deployer.key").address
     offer = OfferConfig("lab-1", "Simulated RTX 4090", 1, 24_564, PRICE, ram_mib=_memory_mib(), simulated=True,
                         disk_gib=shutil.disk_usage(machine.home).free * 3 // 4 // 1024 ** 3,   # others use it too
                         fee_bps=FEE_BPS, fee_recipient=fees, inspection_seconds=INSPECTION_SECONDS)

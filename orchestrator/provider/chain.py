@@ -14,7 +14,7 @@ from ..chain import contracts, fees, typed, views
 from ..chain.bulk import BulkSender
 from ..chain.escrow import ChainEscrow
 from ..chain.rpc import Rpc
-from ..chain.wallet import Wallet, load_lab_key
+from ..chain.wallet import Wallet, load_key
 from ..domain.escrow import EscrowFacts, Quote, Ready, Rental
 from ..errors import NothingMade
 from ..journal.outbox import Outbox
@@ -34,7 +34,7 @@ class ProviderChain:
     @classmethod
     def connect(cls, config: ProviderConfig) -> ProviderChain:
         """Refused when the chain or the contract is not the configured one."""
-        wallet, facts = load_lab_key(Path(config.key_file)), config.facts()
+        wallet, facts = load_key(Path(config.key_file)), config.facts()
         outbox = Outbox(Path(config.state_folder))
         sender = BulkSender(Rpc(config.rpc), wallet, outbox, facts.chain_id, fees.policy_for(facts.chain_id))
         rpc = Rpc(config.rpc)

@@ -54,7 +54,9 @@ def load_settings(state: Path) -> Settings:
     path = state / "settings.yaml"
     if not path.exists():
         return Settings(state)
-    page = _checked(SettingsPage, read_page(path))
+    found = read_page(path)
+    page = _checked(SettingsPage, found)
+    _wallet_must_agree(page.open, found)
     return Settings(state, (page.hub or PUBLIC_HUB).rstrip("/"), _open_market(page.open, state),
                     Policy(page.policy.operator_can_read), page.contact_seconds, page.silence_seconds,
                     page.patience_seconds, tuple(map(_price, page.prices)))
@@ -69,7 +71,15 @@ def _open_market(part: Open | None, state: Path) -> OpenMarket | None:
         return None
     password_file = _path(state, part.password_file) if part.password_file else None
     return OpenMarket(part.url.rstrip("/"), part.rpc, part.escrow or "", part.token or "", part.chain_id,
-                      _path(state, part.keystore), password_file, part.accept_unaudited, part.most_deposit)
+                      _path(state, part.keystore), part.account or "", password_file, part.accept_unaudited,
+                      part.most_deposit)
+
+
+def _wallet_must_agree(part: Open | None, page: Page) -> None:
+    if part and part.wallet == "browser" and not part.account:
+        raise page.error(("open", "wallet"), "browser needs the account", hint='add `account: "0x…"`, as it is shown there')
+    if part and part.wallet != "browser" and part.account:
+        raise page.error(("open", "account"), "is not used with a keystore", hint="write `wallet: browser`, or remove it")
 
 
 def _must_agree(run: Run, page: Page) -> None:

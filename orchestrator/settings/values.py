@@ -56,6 +56,7 @@ class OpenMarket:
     token: str
     chain_id: int
     keystore: Path
+    account: str = ""                    # of a wallet in the browser, which signs and does not send; "": the keystore's
     password_file: Path | None = None
     accept_unaudited: bool = False       # needed where the money is real
     most_deposit: Money = MOST_DEPOSIT   # a limit where the money is real

@@ -85,7 +85,7 @@ def desk(world: Lab) -> Desk:
 def token(world: Lab, name: str, *arguments: Any) -> None:
     rpc = Rpc(world.url)
     data = rpc.contract(world.facts.token, contracts.usdc().token_abi).encode(name, *arguments)
-    send(rpc, wallet.load_lab_key(world.folder / "keys" / "deployer.key"), world.facts.token, data)
+    send(rpc, wallet.load_key(world.folder / "keys" / "deployer.key"), world.facts.token, data)
 
 
 # ---- a whole life ----

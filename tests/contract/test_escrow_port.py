@@ -263,5 +263,5 @@ def _active(world: Lab, escrow: Any, seconds: int = 600, **changes: Any) -> Any:
 def _blacklist(world: Lab, on: bool) -> None:
     rpc = Rpc(world.url)
     token = rpc.contract(world.facts.token, contracts.usdc().token_abi)
-    deployer = wallet.load_lab_key(world.folder / "keys" / "deployer.key")
+    deployer = wallet.load_key(world.folder / "keys" / "deployer.key")
     send(rpc, deployer, world.facts.token, token.encode("blacklist" if on else "unBlacklist", world.renter.address))

@@ -1,6 +1,6 @@
 """A person with a wallet in a browser, without the browser: opens the page, signs what it is asked, answers.
 
-    python -m tests.fakes.browser KEYFILE URL       for $BROWSER
+    python -m tests.fakes.browser KEYFILE URL [no]       for $BROWSER; "no": declines
 
 test_bridge_chromium.py does the same in a real one.
 """
@@ -18,7 +18,7 @@ from typing import Any
 from eth_account import Account
 from eth_account.messages import encode_typed_data
 
-from orchestrator.chain.wallet import Wallet, load_lab_key
+from orchestrator.chain.wallet import Wallet, load_key
 
 _NO_PROXY = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
@@ -60,4 +60,4 @@ def somebody() -> Wallet:
 
 
 if __name__ == "__main__":
-    visit(sys.argv[2], load_lab_key(Path(sys.argv[1])))
+    visit(sys.argv[2], load_key(Path(sys.argv[1])), **({"refused": "no"} if sys.argv[3:] else {}))

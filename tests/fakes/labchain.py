@@ -106,6 +106,6 @@ def lab(kind: str, folder: Path) -> Iterator[Lab]:
     try:
         money = deploy(process.url, folder)
         yield Lab(process.url, folder, EscrowFacts(money.chain_id, money.escrow, money.token),
-                  wallet.load_lab_key(Path(money.renter_key)), wallet.load_lab_key(Path(money.provider_key)))
+                  wallet.load_key(Path(money.renter_key)), wallet.load_key(Path(money.provider_key)))
     finally:
         chain.stop(process)

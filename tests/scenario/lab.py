@@ -346,7 +346,7 @@ def _money(facts: Mapping[str, Any]) -> labchain.Lab:
     money = facts["money"]
     return labchain.Lab(
         facts["chain_url"], Path(facts["folder"]) / "chain", EscrowFacts(money["chain_id"], money["escrow"], money["token"]),
-        wallet.load_lab_key(Path(money["renter_key"])), wallet.load_lab_key(Path(money["provider_key"])))
+        wallet.load_key(Path(money["renter_key"])), wallet.load_key(Path(money["provider_key"])))
 
 
 def left_of(folder: Path) -> list[str]:

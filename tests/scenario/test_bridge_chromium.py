@@ -13,11 +13,14 @@ import pytest
 from eth_account.messages import encode_typed_data
 
 from orchestrator.chain.browser import BrowserWallet
+from orchestrator.chain.escrow import ChainEscrow
 from orchestrator.chain.funds import Purse
 from orchestrator.chain.rpc import Rpc
 from orchestrator.chain.wallet import Wallet
 from orchestrator.errors import Refused
+from orchestrator.lab.deploy import GAS_WEI
 from tests.fakes import labchain
+from tests.fakes.browser import somebody
 from tests.fakes.chromium import Page, WalletSays, chromium
 from tests.fakes.labchain import a_key, a_word, an_access_hash
 from tests.fakes.outbox import MemoryOutbox
@@ -138,6 +141,28 @@ def test_a_rental_ended_through_the_page(world: labchain.Lab, page: Page, wallet
     assert wallet.asked.count("eth_signTypedData_v4") == 2 and "eth_sendTransaction" not in wallet.asked
     closings = Purse(Rpc(world.url), world.provider, MemoryOutbox(), world.facts).close_signed(rentals, signatures)
     assert [(c.problem, c.rental.closed_by) for c in closings] == [(None, "renter")] * 2
+
+
+def test_a_rental_paid_through_the_page(world: labchain.Lab, page: Page, wallet: TestWallet) -> None:
+    """One signature for the budget; the second key rents, and brings home what is left. The wallet sends nothing."""
+    owner, session, before = world.renter, somebody(), world.usdc(world.renter.address)
+    world.rpc("anvil_setBalance", session.address, hex(GAS_WEI))
+    outbox, sent = MemoryOutbox(), world.rpc("eth_getTransactionCount", owner.address, "latest")
+
+    def escrow(show: Any = None) -> ChainEscrow:
+        return world.escrow(outbox, who=session, owner=BrowserWallet(world.facts, world.url, show, owner.address))
+
+    budget = escrow().budget(1_000_000, 400_001, 3600, [world.provider.address])
+    assert budget is not None
+    assert through(page, lambda show: escrow(show).open_budget(budget)) and world.usdc(owner.address) == before - 1_000_000
+    assert wallet.asked.count("eth_signTypedData_v4") == 1 and "eth_sendTransaction" not in wallet.asked
+    rental = escrow().create(a_key(), *world.quote(), 600, 10**9, an_access_hash(), [world.provider.address])
+    assert (rental.status, rental.renter, rental.budget) == ("funded", owner.address, 1)
+    world.act(world.provider, "activate", rental.id, a_word())
+    closed = escrow().close(rental.id, False, "", "")
+    assert escrow().close_budget(budget)[0] == 1_000_000 - rental.deposit
+    assert world.usdc(owner.address) == before - closed.paid - closed.fee
+    assert world.rpc("eth_getTransactionCount", owner.address, "latest") == sent
 
 
 def test_the_person_says_no(world: labchain.Lab, page: Page, wallet: TestWallet) -> None:

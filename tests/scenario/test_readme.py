@@ -69,13 +69,16 @@ def test_the_commands_of_wallet_and_escrow_stand_there_and_are_typed() -> None:
 
 
 def test_the_settings_of_the_page_are_settings(tmp_path: Path) -> None:
-    (page,) = re.findall(r"```yaml\n(open:\n.*?)```", README, re.DOTALL)
+    page, in_browser = re.findall(r"```yaml\n(open:\n.*?)```", README, re.DOTALL)
     (tmp_path / "settings.yaml").write_text(page)
     found = load_settings(tmp_path).open
     assert found and (found.chain_id, found.keystore, found.escrow) == (80002, tmp_path / "wallet.json", "")
     (tmp_path / "settings.yaml").write_text(re.sub(r"# (accept|most)", r"\1", page))
     found = load_settings(tmp_path).open
     assert found and found.accept_unaudited and found.most_deposit == MOST_DEPOSIT
+    (tmp_path / "settings.yaml").write_text(in_browser)
+    found = load_settings(tmp_path).open
+    assert found and found.account == "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
 
 
 def test_the_prices_of_the_page_are_prices(tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def rent_many(world: Lab, who: Wallet, count: int) -> list[str]:
 def as_deployer(world: Lab, name: str, *arguments: Any) -> None:
     rpc = Rpc(world.url)
     token = rpc.contract(world.facts.token, contracts.usdc().token_abi)
-    deployer = wallet.load_lab_key(world.folder / "keys" / "deployer.key")
+    deployer = wallet.load_key(world.folder / "keys" / "deployer.key")
     send(rpc, deployer, world.facts.token, token.encode(name, *arguments))
 
 

@@ -43,7 +43,7 @@ def refused(world: Lab, who: Wallet, words: str) -> None:
 def as_issuer(world: Lab, name: str, *arguments: str) -> None:
     rpc = Rpc(world.url)
     token = rpc.contract(world.facts.token, contracts.usdc().token_abi)
-    deployer = wallet.load_lab_key(world.folder / "keys" / "deployer.key")
+    deployer = wallet.load_key(world.folder / "keys" / "deployer.key")
     send(rpc, deployer, world.facts.token, token.encode(name, *arguments))
 
 

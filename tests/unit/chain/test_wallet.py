@@ -41,14 +41,14 @@ def test_files_that_are_no_keystore(tmp_path: Path, content: str) -> None:
 def test_a_labs_key_is_made_once_and_is_ours_alone(tmp_path: Path) -> None:
     path = tmp_path / "keys" / "renter.key"
     made = wallet.lab_key(path)
-    assert wallet.lab_key(path).address == made.address == wallet.load_lab_key(path).address
+    assert wallet.lab_key(path).address == made.address == wallet.load_key(path).address
     path.chmod(0o644)
     with pytest.raises(BadInput, match="can be read by others"):
-        wallet.load_lab_key(path)
+        wallet.load_key(path)
     path.chmod(0o600)
     path.write_text("0x00")
     with pytest.raises(BadInput):
-        wallet.load_lab_key(path)
+        wallet.load_key(path)
 
 
 def test_the_key_never_shows() -> None:

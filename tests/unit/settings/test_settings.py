@@ -31,12 +31,19 @@ contact_seconds: 30
     assert (settings.contact_seconds, settings.silence_seconds) == (30, 43_200)
 
 
+OPEN = "open: {url: 'https://x', rpc: 'https://y', chain_id: 80002, %s}"
+
+
 @pytest.mark.parametrize(("text", "told"), [
     ("hubb: x", "settings.yaml:1: hubb: unknown field"),
     ("hub: ftp://x", "settings.yaml:1: hub: must be an address like https://hub.example, not 'ftp://x'"),
     ("hub: https://user@x", "settings.yaml:1: hub: must be an address"),
     ("policy: {operator_can_read: 1}", "settings.yaml:1: policy.operator_can_read: must be true or false, not 1"),
     ("open: {url: 'http://x'}", "settings.yaml:1: open: rpc is missing"),
+    (OPEN % "wallet: browser", "settings.yaml:1: open.wallet: browser needs the account"),
+    (OPEN % f"account: '0x{'0' * 40}'", "settings.yaml:1: open.account: is not used with a keystore"),
+    (OPEN % "wallet: metamask", "settings.yaml:1: open.wallet: must be one of 'keystore' or 'browser'"),
+    (OPEN % "wallet: browser, account: me", "settings.yaml:1: open.account: must be an address, 0x and 40 hex digits"),
 ])
 def test_told(tmp_path: Path, text: str, told: str) -> None:
     (tmp_path / "settings.yaml").write_text(text)
