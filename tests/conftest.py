@@ -1,6 +1,8 @@
 """How the suites share two cores: what looks at the whole machine runs on one worker, in order, the rest on the other."""
 from __future__ import annotations
 
+import signal
+
 import pytest
 from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
@@ -17,6 +19,12 @@ class BySuite(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
 
     def _split_scope(self, nodeid: str) -> str:
         return "the whole machine" if nodeid.startswith(WHOLE_MACHINE) else nodeid.split("::", 1)[0]
+
+
+def pytest_configure() -> None:
+    """In the background of a shell Ctrl-C is ignored, and children would ignore it too."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> BySuite:

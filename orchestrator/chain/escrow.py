@@ -39,10 +39,10 @@ class ChainEscrow:
     where that is not the wallet; then a budget pays, and the wallet is the second key that may spend it."""
 
     def __init__(self, rpc: Rpc, wallet: Signer, outbox: Outbox, facts: EscrowFacts, sender: BulkSender | None = None,
-                 max_fee_per_gas: int | None = None, limit: Limit | None = None, owner: Owner | None = None) -> None:
+                 limit: Limit | None = None, owner: Owner | None = None) -> None:
         self._rpc, self._wallet, self._expected, self._checked = rpc, wallet, facts, False
         self._limit = limit
-        self._policy = fees.policy_for(facts.chain_id, max_fee_per_gas)
+        self._policy = fees.policy_for(facts.chain_id)
         self._sender = sender or BulkSender(rpc, wallet, outbox, facts.chain_id, self._policy)
         self._owner = owner
         self._budgets = Budgets(rpc, facts, owner, wallet.address, self._sender, self._policy, limit) if owner else None
@@ -304,11 +304,10 @@ class ChainEscrow:
         return low
 
 
-def connect(urls: Sequence[str], wallet: Signer, outbox: Outbox, facts: EscrowFacts, max_fee_per_gas: int | None = None,
-            limit: Limit | None = None, owner: Owner | None = None) -> ChainEscrow:
-    """What the wiring calls. `facts` and `limit` from the settings; `max_fee_per_gas` in wei, the user's ceiling."""
-    return ChainEscrow(Rpc(urls, facts.chain_id), wallet, outbox, facts, max_fee_per_gas=max_fee_per_gas, limit=limit,
-                       owner=owner)
+def connect(urls: Sequence[str], wallet: Signer, outbox: Outbox, facts: EscrowFacts, limit: Limit | None = None,
+            owner: Owner | None = None) -> ChainEscrow:
+    """What the wiring calls. `facts` and `limit` from the settings."""
+    return ChainEscrow(Rpc(urls, facts.chain_id), wallet, outbox, facts, limit=limit, owner=owner)
 
 
 def _price_ahead(per_hour: int, seconds: int) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import statistics
 from dataclasses import dataclass
 
-from ..errors import Transient
 from .rpc import Rpc
 
 GWEI = 10**9
@@ -20,7 +19,6 @@ class Policy:
     least_tip: int                       # nodes drop what offers less
     usual_tip: int
     depth: int                           # blocks on top before a nonce counts as gone for good
-    most: int | None = None              # the user's own ceiling for the fee per gas
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,22 +29,18 @@ class Fees:
     most: int                            # base fee included
 
 
-def policy_for(chain_id: int, most: int | None = None) -> Policy:
+def policy_for(chain_id: int) -> Policy:
     """Polygon's nodes demand 25 gwei and many suggest 30. A lab mines at once and forgets nothing."""
     if chain_id in POLYGON:
-        return Policy(25 * GWEI, 30 * GWEI, 16, most)
-    return Policy(0, GWEI, 0 if chain_id == LAB else 16, most)
+        return Policy(25 * GWEI, 30 * GWEI, 16)
+    return Policy(0, GWEI, 0 if chain_id == LAB else 16)
 
 
 def today(rpc: Rpc, policy: Policy) -> tuple[Fees, int]:
-    """(the bid for now, the next block's base fee). Transient where the chain is dearer than the user's ceiling."""
+    """(the bid for now, the next block's base fee)."""
     base, tips = rpc.tips(10)
     tip = max(policy.usual_tip, min(int(statistics.median(tips)) if tips else 0, MOST_TIPS * policy.usual_tip))
-    if policy.most is None or 2 * base + tip <= policy.most:
-        return Fees(tip, 2 * base + tip), base
-    if base + policy.least_tip > policy.most:
-        raise Transient(f"gas costs {base / GWEI:.1f} gwei, above your ceiling of {policy.most / GWEI:.1f}")
-    return Fees(min(tip, policy.most - base), policy.most), base
+    return Fees(tip, 2 * base + tip), base
 
 
 def outbid(old: Fees, now: Fees) -> Fees:

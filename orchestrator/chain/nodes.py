@@ -7,7 +7,7 @@
     any other read    the first that answers, in the order of the settings; what it shows of a rental is only believed
                       beside a receipt, and never makes anything be paid again
 
-A node that fails is left alone for a while. One on another chain is never asked again. One is behind when its newest
+A node that fails is left alone for a while, one on another chain is passed over. One is behind when its newest
 block is older than our clock allows, which no node can make another one look like. One node alone is believed in all of
 this: there is nobody to ask. Knows no wallet; waits for no block. web3 is imported on the first question.
 """
@@ -35,7 +35,7 @@ class Disagree(Exception):
 
 
 class Node:
-    """One address. `Lost` errors are requests' own, and ValueError for what is no JSON-RPC."""
+    """One address. A node that cannot be used raises what `_lost` names."""
 
     def __init__(self, url: str) -> None:
         self._provider: Any = address.provider(url)

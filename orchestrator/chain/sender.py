@@ -264,15 +264,13 @@ class Sender:
         try:
             bid, base = fees.today(self._rpc, self._policy)
         except Transient:
-            return attempt               # too dear, or nobody there: the old bytes are all there is
+            return attempt               # nobody there: the old bytes are all there is
         hopeless = fees.hopeless(bid_of(attempt.raw), bid, base, self._policy)
         return self._outbid(key, attempt, bid) if hopeless else attempt
 
     def _outbid(self, key: str, attempt: Attempt, bid: Fees) -> Attempt:
-        """The same call on the same nonce for more, kept before it is sent. Above the user's ceiling or purse: as it was."""
+        """The same call on the same nonce for more, kept before it is sent. Above what the wallet has: as it was."""
         higher, fields = fees.outbid(bid_of(attempt.raw), bid), fields_of(attempt.raw)
-        if self._policy.most is not None and higher.most > self._policy.most:
-            return attempt
         if self._rpc.balance(self._wallet.address) < fields["gas"] * higher.most + fields["value"]:
             return attempt               # nobody would take it; the bytes that can be paid for stay the ones that are sent
         return self._kept(key, {**fields, "maxFeePerGas": higher.most, "maxPriorityFeePerGas": higher.tip})

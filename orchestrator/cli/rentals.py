@@ -50,6 +50,8 @@ def line(one: OpenLease) -> str:
         return f"{head} {'your own server':20} to be wiped: {', '.join(there) or 'nothing'}"
     if one["problem"]:
         return f"{head} {one['problem']}"
+    if "budget" in one["owed"] and one["deposit"]:
+        return f"{head} {usdc(one['deposit'])} set aside for the run, less what its rentals took; comes home with its end"
     if one["since"] is None or one["cost_so_far"] is None:
         return f"{head} asked for; whether it was made is not known yet"
     until = f"until {when(Instant(one['until']))}" if one["until"] else "until it is ended"
@@ -66,7 +68,8 @@ def usdc(units: str) -> str:
 
 def row(left: Leftover, now: int) -> OpenLease:
     """Every key, always. Instants are Unix seconds, amounts strings in base units; null where it is not known.
-    `deposit` is what the lease is paid ahead for, `cost_so_far` what its rate makes of the time until now."""
+    `deposit` is what the lease is paid ahead for, or what is set aside; `cost_so_far` what its rate makes of the time until
+    now."""
     lease, view = left.lease, left.view
     until = view.funded_until if view else None
     seconds = min(now, until or now) - lease.opened_at if lease else 0

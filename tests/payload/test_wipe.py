@@ -103,7 +103,8 @@ def a_model(node: Node, commit: str) -> None:
 def test_what_is_not_kept_goes(node: Node, tmp_path: Path) -> None:
     lease = Lease(node, tmp_path / "desk")
     a_model(node, "1" * 40)
-    header, _ = lease.wipe(keep=("environment",))
+    header, document = lease.wipe(keep=("environment",))
+    assert header["outcome"] == "complete", document
     assert [kept.split()[0] for kept in header["kept"]] == ["environment"]
     assert not node.place.models.exists()
 

@@ -330,8 +330,6 @@ class Lab:
 @contextlib.contextmanager
 def lab(folder: Path) -> Iterator[Lab]:
     """`sealtune lab up`, and at the end `lab down` and a look whether anything is left."""
-    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:    # in the background of a shell: children would ignore it too
-        signal.signal(signal.SIGINT, signal.default_int_handler)
     owner = Laptop(folder)
     facts = owner.sealtune("lab", "up", "--json").tree
     try:

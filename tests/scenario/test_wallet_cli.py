@@ -31,8 +31,8 @@ from tests.scenario.lab import PATIENCE, ROOT, Done, Lab, Laptop, command
 
 pytestmark = [pytest.mark.money]
 PASSWORD = "correct horse"
-FUND_KEYS = {"address", "network", "chain_id", "usdc", "pol", "usdc_e", "locked", "credit", "open_rentals", "paused",
-             "blacklisted", "why"}
+FUND_KEYS = {"address", "payer", "network", "chain_id", "usdc", "pol", "usdc_e", "locked", "credit", "set_aside",
+             "open_rentals", "paused", "blacklisted", "why"}
 
 
 @dataclass(frozen=True)

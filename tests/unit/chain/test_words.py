@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from orchestrator.chain import contracts, fees, refusals
 from orchestrator.chain.fees import GWEI, Fees, policy_for
 from orchestrator.chain.refusals import RentalExists, TooLate, WrongState, refusal
-from orchestrator.errors import NoFunds, NothingMade, OfferGone, Transient
+from orchestrator.errors import NoFunds, NothingMade, OfferGone
 
 pytestmark = pytest.mark.money
 
@@ -68,20 +68,3 @@ def test_polygon_is_never_bid_below_its_floor() -> None:
     assert bid == Fees(70 * GWEI, 270 * GWEI)
     bid, _ = fees.today(Node(100 * GWEI, [10**9 * GWEI]), policy_for(137))  # type: ignore[arg-type]
     assert bid == Fees(600 * GWEI, 800 * GWEI)           # whatever a node says that others pay
-
-
-def test_the_users_ceiling_holds() -> None:
-    policy = policy_for(137, most=150 * GWEI)
-    bid, _ = fees.today(Node(110 * GWEI, []), policy)  # type: ignore[arg-type]
-    assert bid == Fees(30 * GWEI, 150 * GWEI)
-    bid, _ = fees.today(Node(124 * GWEI, []), policy)  # type: ignore[arg-type]
-    assert bid == Fees(26 * GWEI, 150 * GWEI)
-    with pytest.raises(Transient, match=r"gas costs 126\.0 gwei, above your ceiling of 150\.0"):
-        fees.today(Node(126 * GWEI, []), policy)  # type: ignore[arg-type]
-
-
-@given(st.integers(0, 10**15), st.integers(0, 10**15), st.integers(0, 10**15), st.integers(0, 10**15))
-def test_a_replacement_is_an_eighth_more_on_both(tip: int, most: int, now_tip: int, now_most: int) -> None:
-    new = fees.outbid(Fees(tip, most), Fees(now_tip, now_most))
-    assert new.tip * 8 > tip * 9 - 8 and new.most * 8 > most * 9 - 8 and new.tip >= now_tip and new.most >= now_most
-    assert new.tip > tip and new.most > most
