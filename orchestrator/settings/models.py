@@ -272,7 +272,7 @@ class Open(Strict):
     token: Annotated[str, Matching(ADDRESS, "an address, 0x and 40 hex digits")] | None = None
     chain_id: int = Field(ge=1)
     wallet: Literal["keystore", "browser"] = "keystore"
-    account: Annotated[str, matching(ADDRESS, "an address, 0x and 40 hex digits")] | None = None
+    account: Annotated[str, Matching(ADDRESS, "an address, 0x and 40 hex digits")] | None = None
     keystore: str = Field(default="wallet.json", min_length=1)
     password_file: str | None = Field(default=None, min_length=1)
     accept_unaudited: bool = False

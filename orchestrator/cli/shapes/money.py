@@ -14,13 +14,15 @@ class WalletMade(TypedDict):
 
 class Wallet(TypedDict):
     address: str
+    payer: str                           # who pays the gas: the account itself, or the second key of a browser's wallet
     network: str
     chain_id: int
     usdc: str
-    pol: str                             # for gas
+    pol: str                             # the payer's, for gas
     usdc_e: str                          # of the bridged token, which the escrow does not take
     locked: str | None                   # in open rentals; this and the next two null where the escrow was not reached
     credit: str | None
+    set_aside: str                       # in a budget, for a run
     open_rentals: int | None
     paused: bool | None                  # by the token's issuer
     blacklisted: bool | None

@@ -73,7 +73,7 @@ def test_where_it_goes() -> None:
     assert target(WHO, {}) == target(WHO.lower(), {}) == target("0x" + WHO[2:].upper(), {}) == WHO
 
 
-EMPTY = Funds(WHO, POLYGON, usdc("0"), pol("0"), usdc("0"), False, False, (), usdc("0"))
+EMPTY = Funds(WHO, WHO, POLYGON, usdc("0"), pol("0"), usdc("0"), False, False, (), usdc("0"), usdc("0"))
 
 
 def test_what_to_send_is_rounded_up_to_what_one_can_buy() -> None:
