@@ -19,7 +19,7 @@ import paramiko
 from ..domain.hostkey import fingerprint
 from ..domain.lease import Access
 from ..errors import HostKeyChanged
-from .transport import SafeTransport, Unsafe
+from .transport import SafeTransport, Unsafe, close_quietly
 
 RSA = ("rsa-sha2-512", "rsa-sha2-256")
 AGENT = "agent"
@@ -90,12 +90,12 @@ class Dialer:
             transport = connection.transport
             assert isinstance(transport, SafeTransport)
         except HostKeyChanged:
-            connection.close()
+            close_quietly(connection.client.close)       # its own `close` only ends what came to be a connection
             raise
         except Exception as error:       # whatever the library throws at a hostile server: this attempt failed
             link = connection.client.get_transport()
             at_the_door = isinstance(link, SafeTransport) and link.trusted and not link.is_authenticated()
-            connection.close()
+            close_quietly(connection.client.close)
             raise (_refused(error) if at_the_door else self._translated(error)) from error
         transport.watch(self.pace.probe)
         return transport

@@ -57,6 +57,22 @@ def test_key_of_another_type_is_a_changed_key(rogue: Rogue) -> None:
     assert rogue.heard == []
 
 
+@pytest.mark.parametrize("known", [True, False], ids=["not let in", "changed key"])
+def test_an_attempt_that_failed_leaves_no_connection_open(known: bool) -> None:
+    server = Rogue(let_in=False)
+    try:
+        door = dialer(server.port, server.line if known else new_key()[1])
+        for _ in range(3):
+            with pytest.raises((Unreached, HostKeyChanged)):
+                door.dial()
+        deadline = time.monotonic() + 5
+        while (left := [one for one in server.transports if one.is_active()]) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert left == [] and len(server.transports) == 3
+    finally:
+        server.close()
+
+
 def test_one_of_several_pins_is_enough(rogue: Rogue) -> None:
     dialer(rogue.port, new_key()[1], rogue.line).dial().close()
 
