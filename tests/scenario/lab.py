@@ -126,8 +126,7 @@ class Laptop:
         return Done(done.returncode, done.stdout, done.stderr)
 
     def here(self, *words: str | Path, code: int = 0) -> Done:
-        """A command in this process, which has imported everything already. Not for one that opens a connection to a node:
-        that lasts as long as the process."""
+        """A command in this process, which has imported everything already."""
         out, err = io.StringIO(), io.StringIO()
         with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             for name, value in self._environment().items():

@@ -46,6 +46,17 @@ def test_a_command_that_looks(command: str, finished: Finished, tmp_path: Path, 
     holds(command, finished.laptop.here(*command.split(), *words, "--json").tree)
 
 
+@pytest.mark.data
+def test_a_dataset_that_is_faulty_and_one_whose_rows_are_not_shown(finished: Finished, tmp_path: Path) -> None:
+    task.write(tmp_path / "visits.jsonl", rows=60)
+    (tmp_path / "broken.jsonl").write_bytes((tmp_path / "visits.jsonl").read_bytes() + b"{\n")
+    check = ("data", "check", "--json", "--model", "sealtune-lab/tiny-llama")
+    tree = holds("data check", finished.laptop.here(*check, "--no-rows", tmp_path / "visits.jsonl").tree)
+    assert tree["preview"] is tree["topics"] is tree["leakage"] is None
+    faulty = holds("data check", finished.laptop.here(*check, tmp_path / "broken.jsonl", code=2).tree)
+    assert faulty["verdict"] == "faulty" and faulty["split"] is None
+
+
 def test_a_run_its_records_and_what_cannot_be_found(finished: Finished) -> None:
     holds("run", finished.result)
     for line in finished.laptop.here("logs", finished.run, "--json").out.splitlines():
@@ -56,9 +67,9 @@ def test_a_run_its_records_and_what_cannot_be_found(finished: Finished) -> None:
 
 
 def test_a_demo_that_is_ended_and_a_lab_that_is_not_there(lab: Lab, laptop: Laptop, tmp_path: Path) -> None:
-    run = holds("demo", laptop.sealtune("demo", "--engine", "rehearsal", "--json").tree)["run"]
+    run = holds("demo", laptop.here("demo", "--engine", "rehearsal", "--json").tree)["run"]
     holds("status", laptop.here("status", run, "--json").tree)
-    assert holds("end", laptop.sealtune("end", run, "--yes", "--json").tree)["ended"]
+    assert holds("end", laptop.here("end", run, "--yes", "--json").tree)["ended"]
     other = Laptop(tmp_path / "other")
     assert holds("lab down", other.here("lab", "down", "--json").tree) == {"stopped": False}
     assert holds("lab status", other.here("lab", "status", "--json").tree)["lab"] is None
