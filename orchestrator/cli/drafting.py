@@ -15,6 +15,7 @@ from ..planning.prices import merged
 from ..settings.draft import Draft, Scalar
 from .known import Lengths, doubts, labelled, lengths
 from .planned import SOME_CARD_MIB
+from .told import answered
 
 if TYPE_CHECKING:
     from ..dataset.check import Checked
@@ -120,8 +121,10 @@ def _why(begin: Start, found: Checked) -> dict[str, str]:
 
 def notes(settings: Settings, market: str, found: Checked, begin: Start) -> list[str]:
     """What the person should know before `sealtune run`."""
-    codes = doubts(found)
-    said = [f"the rows deserve a look ({', '.join(codes)}): sealtune data check {found.source.path.name}"] if codes else []
+    codes, name = doubts(found), found.source.path.name
+    said = [f"the rows deserve a look ({', '.join(codes)}): sealtune data check {name}"] if codes else []
+    if answered(found)[0]["need"] == "knowledge":
+        said.append(f"the rows seem to teach facts, which a training does badly: sealtune advise --dataset {name}")
     if market == "open" and not settings.open:
         said.append("no open market is set up yet: `open:` in settings.yaml, see README")
     if begin.run is None:

@@ -20,6 +20,7 @@ from orchestrator.lab import task
 from orchestrator.settings import load_run
 from orchestrator.settings.schema import run_schema
 from tests.fakes.shapes import misfits
+from tests.fakes.sound import sound
 
 Out = pytest.CaptureFixture[str]
 
@@ -93,6 +94,12 @@ def test_rows_that_deserve_a_look_are_named(work: Path, capsys: Out) -> None:
     (work / "visits.jsonl").write_bytes((work / "visits.jsonl").read_bytes() * 2)
     init("--yes")
     assert "note: the rows deserve a look (duplicate): sealtune data check visits.jsonl" in capsys.readouterr().err
+
+
+def test_rows_that_seem_to_teach_facts_are_told(work: Path, capsys: Out) -> None:
+    (work / "faq.jsonl").write_bytes(sound()["faq.jsonl"])
+    init("--dataset", "faq.jsonl", "--yes")
+    assert "which a training does badly: sealtune advise --dataset faq.jsonl" in capsys.readouterr().err
 
 
 def test_a_dataset_where_the_run_file_belongs(work: Path) -> None:
