@@ -20,7 +20,7 @@ SPOKEN = 6                               # findings of a kind that are told on t
 @app.command("check")
 def check(
     file: Path = typer.Argument(..., metavar="DATASET", help="A dataset, or a run file that names one."),
-    format: str = typer.Option("auto", "--format", help="text, prompt_completion, messages, alpaca, sharegpt; or auto."),
+    format: str = typer.Option("auto", "--format", help="As in a run file; auto looks at the first rows."),
     model: str = typer.Option("", "--model", help="Whose tokens are counted: a folder or a hub id, where it is at hand."),
     max_length: int = typer.Option(0, "--max-length", min=0, help="Tokens of a row; what is longer is cut."),
     test: Path | None = typer.Option(None, "--test", metavar="FILE", help="A test file: which of its rows are in DATASET?"),

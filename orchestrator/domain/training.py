@@ -70,7 +70,7 @@ class DataFile:
     """A dataset as the run file names it."""
 
     path: str = field(metadata=PRIVATE)
-    format: str = "auto"                 # auto | text | prompt_completion | messages | alpaca | sharegpt
+    format: str = "auto"                 # auto, or a name of dataset/formats.py
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,7 @@ NAMES = {"anyOf": [{"type": "string", "minLength": 1}, {"type": "array", "items"
 AGREED: dict[str, Any] = {               # what no single field shows: read.py's _must_agree
     "if": {"properties": {"market": {"const": "ssh"}}, "required": ["market"]},
     "then": {"required": ["ssh"]}, "else": {"required": ["budget"], "not": {"required": ["ssh"]}}}
+FORMATS = Literal["auto", "text", "prompt_completion", "question_answer", "messages", "alpaca", "dolly", "sharegpt"]
 SCHEDULES = Literal["linear", "cosine", "cosine_with_restarts", "polynomial", "constant", "constant_with_warmup",
                     "inverse_sqrt"]
 
@@ -243,7 +244,7 @@ class Run(Strict):
         default="main", description="of the model: a branch, a tag or a commit")
     dataset: str = Field(min_length=1,
                          description="your rows, from this file's folder; they leave this machine encrypted only")
-    format: Literal["auto", "text", "prompt_completion", "messages", "alpaca", "sharegpt"] = Field(
+    format: FORMATS = Field(
         default="auto", description="how the rows are written")
     method: Annotated[Literal["lora", "qlora"], BeforeValidator(not_full)] = Field(
         default="qlora", description="qlora holds the base model in four bits and needs the least memory; lora is faster")

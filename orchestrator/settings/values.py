@@ -32,7 +32,7 @@ class RunFile:
     model: str                           # hub id
     revision: str
     dataset: Path
-    format: str                          # auto | text | prompt_completion | messages | alpaca | sharegpt
+    format: str                          # auto, or a name of dataset/formats.py
     method: str                          # lora | qlora
     market: str                          # open | lab | ssh
     seconds: int | None                  # at most, in all; None: auto

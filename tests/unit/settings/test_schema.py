@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from orchestrator.dataset.formats import FORMATS
 from orchestrator.errors import BadInput
 from orchestrator.settings import load_run
 from orchestrator.settings.schema import run_schema
@@ -52,6 +53,10 @@ def test_what_the_reader_refuses_is_marked(page: dict[str, Any], tmp_path: Path)
     with pytest.raises(BadInput):
         read(tmp_path, page)
     assert list(faults(SCHEMA, page))
+
+
+def test_every_format_of_the_dataset_room_may_be_written() -> None:
+    assert set(SCHEMA["properties"]["format"]["enum"]) == {"auto", *FORMATS}
 
 
 def test_every_field_that_needs_a_word_has_one() -> None:
